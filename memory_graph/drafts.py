@@ -1,0 +1,103 @@
+"""What models and callers propose; `plan.py` turns a draft into events with ids.
+
+These are plain values that travel between client and shard. They hold no ids of new things: ids
+are given by the shard that owns the graph, in journal order.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from reverie.memory_graph.nodes import MemoryKind, Metadata, Provenance
+
+Operation: TypeAlias = Literal["ADD", "UPDATE", "DELETE", "NOOP"]
+
+OWNER = "$user"  # as a head or tail of a relation draft: the owner of the graph
+
+
+class EntityDraft(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A name as it stands in the text. `type` is one of models.protocol.ENTITY_TYPES."""
+
+    name: str
+    type: str = "thing"
+    aliases: tuple[str, ...] = ()
+
+
+class RelationDraft(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A typed triple. `head` and `tail` are entity names or `OWNER`. `functional` says that the
+    head has one tail at a time (lives_in), so that a new one ends the old one. `ended` says that
+    the triple no longer holds: matching relations are retired and none is added."""
+
+    head: str
+    predicate: str
+    tail: str
+    valid_from: float | None = None
+    valid_to: float | None = None
+    confidence: float = 1.0
+    functional: bool = False
+    ended: bool = False
+
+
+class MemoryDraft(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A statement to keep, in the language of its source, with what it is about.
+
+    `slot` names what it is about, `"<subject>|<predicate>"` casefolded, for conflict rules.
+    `polarity` is 1, or -1 for a negation or retraction of that slot ("no longer has a dog").
+    `vector` is float32 little endian bytes, set by the service before it reaches the shard.
+    """
+
+    text: str
+    kind: MemoryKind = "fact"
+    confidence: float = 1.0
+    importance: float = 0.5
+    slot: str | None = None
+    polarity: int = 1
+    valid_from: float | None = None
+    valid_to: float | None = None
+    provenance: Provenance = "witnessed"
+    told_by: str | None = None
+    sentiment: float = 0.0
+    ttl_s: float | None = None
+    pinned: bool = False
+    tags: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    metadata: Metadata | None = None
+    sources: tuple[str, ...] = ()
+    entities: tuple[EntityDraft, ...] = ()
+    relations: tuple[RelationDraft, ...] = ()
+    vector: bytes | None = None
+
+
+class TurnDraft(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A turn to store. `speaker` None or "user" is the owner. `said_at` None means now."""
+
+    text: str
+    session: str = "default"
+    speaker: str | None = None
+    role: str = "user"
+    said_at: float | None = None
+    external_id: str | None = None
+    metadata: Metadata | None = None
+    vector: bytes | None = None
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a new memory does to the old ones. `target` is a memory id for UPDATE, DELETE and
+    NOOP, or the index (as "#3") of an earlier draft of the same outcome."""
+
+    op: Operation
+    target: str | None = None
+    reason: str = ""
+
+
+class Known(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An existing memory as a decider sees it. `similarity` is a cosine, -1 to 1."""
+
+    id: str
+    text: str
+    kind: MemoryKind = "fact"
+    slot: str | None = None
+    similarity: float = 0.0
+    recorded_at: float = 0.0

@@ -1,0 +1,227 @@
+"""The journal's events: one closed union of frozen values, encoded and decoded here.
+
+An event is an outcome, never a request: ids are assigned, entities resolved, vectors computed
+before it is written. Applying the same events in the same order gives the same graph in every
+process. Unknown fields are ignored on decode and new fields need a default, so that a newer
+version reads an older journal; an unknown event kind is an error.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from reverie.memory_graph.nodes import (
+    MemoryKind,
+    Metadata,
+    Provenance,
+    Status,
+    TurnStatus,
+)
+
+JOURNAL_FORMAT = 1
+
+
+class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="e", kw_only=True):
+    at: float  # recorded time, seconds on the runtime's clock
+
+
+class SessionOpened(_Event, frozen=True, tag="session"):
+    """A conversation begins. `id` is the node id, `name` the caller's session id."""
+
+    id: str
+    name: str
+
+
+class MessageAdded(_Event, frozen=True, tag="message"):
+    """A turn was said. `speaker_node` is the user node or an entity; `vector` is float32, little
+    endian, or None while it is not embedded yet."""
+
+    id: str
+    session: str
+    speaker: str
+    speaker_node: str
+    role: str
+    text: str
+    said_at: float
+    external_id: str | None = None
+    metadata: Metadata | None = None
+    status: TurnStatus = "pending"
+    vector: bytes | None = None
+
+
+class TurnSettled(_Event, frozen=True, tag="settled"):
+    """Extraction of a turn ended. `entities` are the entity nodes that it mentions."""
+
+    id: str
+    status: TurnStatus
+    entities: tuple[str, ...] = ()
+    vector: bytes | None = None
+
+
+class MemoryAdded(_Event, frozen=True, tag="memory"):
+    """A memory was kept. `sources` are messages or memories that it derives from; `supersedes`
+    are memories that it replaces (each of them ends by this event)."""
+
+    id: str
+    text: str
+    kind: MemoryKind
+    sources: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    supersedes: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    valid_from: float | None = None
+    valid_to: float | None = None
+    confidence: float = 1.0
+    importance: float = 0.5
+    slot: str | None = None
+    provenance: Provenance = "witnessed"
+    told_by: str | None = None
+    sentiment: float = 0.0
+    ttl_s: float | None = None
+    pinned: bool = False
+    tags: tuple[str, ...] = ()
+    metadata: Metadata | None = None
+    vector: bytes | None = None
+
+
+class MemoryRetired(_Event, frozen=True, tag="retired"):
+    """A memory stopped being believed (`superseded`, `expired`) or was put away (`archived`,
+    `quarantined`). It stays in the graph and in the history."""
+
+    id: str
+    status: Status
+    valid_to: float | None = None
+    reason: str = ""
+
+
+class MemoryRestored(_Event, frozen=True, tag="restored"):
+    """A retired memory is active again (an undo, or out of the archive)."""
+
+    id: str
+    reason: str = ""
+
+
+class MemoryEdited(_Event, frozen=True, tag="edited"):
+    """Attributes of a memory changed; its text never does (a new text is a new memory). A field
+    left at UNSET keeps its value."""
+
+    id: str
+    importance: float | msgspec.UnsetType = msgspec.UNSET
+    confidence: float | msgspec.UnsetType = msgspec.UNSET
+    pinned: bool | msgspec.UnsetType = msgspec.UNSET
+    ttl_s: float | None | msgspec.UnsetType = msgspec.UNSET
+    tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    metadata: Metadata | None | msgspec.UnsetType = msgspec.UNSET
+
+
+class EntityAdded(_Event, frozen=True, tag="entity"):
+    """A new person, place or thing. `seen_at` is the time of the text that named it."""
+
+    id: str
+    name: str
+    type: str
+    seen_at: float
+    aliases: tuple[str, ...] = ()
+
+
+class EntityRenamed(_Event, frozen=True, tag="alias"):
+    """An entity got further exact names, or a better type than "thing"."""
+
+    id: str
+    aliases: tuple[str, ...] = ()
+    type: str | None = None
+
+
+class RelationAdded(_Event, frozen=True, tag="relation"):
+    """A typed triple between two entities or the user began to hold."""
+
+    id: str
+    head: str
+    predicate: str
+    tail: str
+    valid_from: float | None = None
+    valid_to: float | None = None
+    confidence: float = 1.0
+    source: str | None = None
+
+
+class RelationRetired(_Event, frozen=True, tag="unrelated"):
+    """A relation stopped being believed; `valid_to` is when it stopped holding."""
+
+    id: str
+    valid_to: float | None = None
+
+
+class TopicAdded(_Event, frozen=True, tag="topic"):
+    """A named group of memories begins."""
+
+    id: str
+    name: str
+
+
+class SummaryAdded(_Event, frozen=True, tag="summary"):
+    """A summary was made of `of` (a session, topic or the user) from `sources`. Summaries in
+    `replaces` are retired by it."""
+
+    id: str
+    text: str
+    of: str
+    sources: tuple[str, ...]
+    from_at: float
+    to_at: float
+    replaces: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    vector: bytes | None = None
+
+
+class Touched(_Event, frozen=True, tag="touched"):
+    """Nodes were read: their hit count and edges are reinforced at time `at`."""
+
+    ids: tuple[str, ...]
+
+
+class VectorsSet(_Event, frozen=True, tag="vectors"):
+    """Vectors replaced in bulk (`reembed`), all made by the embedder of id `embedder`."""
+
+    embedder: str
+    dim: int
+    ids: tuple[str, ...]
+    vectors: bytes  # float32 little endian, shape (len(ids), dim)
+
+
+Event: TypeAlias = (
+    SessionOpened
+    | MessageAdded
+    | TurnSettled
+    | MemoryAdded
+    | MemoryRetired
+    | MemoryRestored
+    | MemoryEdited
+    | EntityAdded
+    | EntityRenamed
+    | RelationAdded
+    | RelationRetired
+    | TopicAdded
+    | SummaryAdded
+    | Touched
+    | VectorsSet
+)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Event)
+
+
+def encode_event(event: Event) -> bytes:
+    """Return the event as MessagePack; the same event always gives the same bytes."""
+    return _encoder.encode(event)
+
+
+def decode_event(data: bytes) -> Event:
+    """Return the event that `encode_event` wrote.
+
+    Raises:
+        msgspec.DecodeError: not MessagePack, an unknown kind, or a field of a wrong type.
+    """
+    return _decoder.decode(data)

@@ -1,0 +1,157 @@
+"""What the graph holds: one small struct per kind of node, and one per edge.
+
+Times are seconds on the runtime's clock. "Recorded" is when the graph learned something, "valid"
+is when it holds in the (game) world; `None` means open. Structs are mutable because the graph
+owns them; nothing outside `memory_graph` keeps a reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+MemoryKind: TypeAlias = Literal["fact", "preference", "event"]
+Status: TypeAlias = Literal["active", "superseded", "expired", "archived", "quarantined"]
+Provenance: TypeAlias = Literal["witnessed", "told", "inferred"]
+TurnStatus: TypeAlias = Literal["pending", "extracted", "skipped", "quarantined"]
+Metadata: TypeAlias = dict[str, Any]
+
+MEMORY_KINDS: tuple[MemoryKind, ...] = ("fact", "preference", "event")
+
+# Edge kinds; a typed relation between entities is an edge of kind RELATION.
+PARTICIPATED_IN = "PARTICIPATED_IN"  # user or speaker entity -> session
+IN_SESSION = "IN_SESSION"  # message -> session
+SENT_BY = "SENT_BY"  # message -> user or speaker entity
+PREVIOUS = "PREVIOUS"  # message -> the message before it in its session
+CONTAINS_ENTITY = "CONTAINS_ENTITY"  # message, memory or summary -> entity
+RELATED_TO = "RELATED_TO"  # entity -> entity (co-occurrence; stored once, smaller id first)
+RELATION = "RELATION"  # entity or user -> entity or user, with a predicate
+DERIVED_FROM = "DERIVED_FROM"  # memory or summary -> message (or memory)
+SUMMARIZES = "SUMMARIZES"  # summary -> session, topic or user
+SUPERSEDES = "SUPERSEDES"  # new memory -> the memory it replaced
+IN_TOPIC = "IN_TOPIC"  # memory -> topic
+
+USER_NODE = "u"  # the id of the one User node of each graph
+
+
+class User(msgspec.Struct, gc=False, tag="user"):
+    """The owner of the graph; always node `u`."""
+
+    id: str = USER_NODE
+    created_at: float = 0.0
+
+
+class Session(msgspec.Struct, gc=False, tag="session"):
+    """One conversation; `name` is the caller's session id."""
+
+    id: str
+    name: str
+    started_at: float
+    last_at: float
+    messages: int = 0
+    last_message: str | None = None  # node id, the head of the PREVIOUS chain
+
+
+class Message(msgspec.Struct, gc=False, tag="message"):
+    """One turn, verbatim. `external_id` is the caller's own id for it."""
+
+    id: str
+    session: str  # node id of the session
+    speaker: str  # as the caller named it; "user" for the owner
+    role: str
+    text: str
+    said_at: float
+    recorded_at: float
+    external_id: str | None = None
+    metadata: Metadata | None = None
+    status: TurnStatus = "pending"
+
+
+class Memory(msgspec.Struct, gc=False, tag="memory"):
+    """A kept statement, in its own language, names verbatim."""
+
+    id: str
+    text: str
+    kind: MemoryKind
+    recorded_at: float
+    valid_from: float | None = None
+    valid_to: float | None = None
+    retired_at: float | None = None  # recorded time at which it stopped being believed
+    status: Status = "active"
+    confidence: float = 1.0
+    importance: float = 0.5
+    slot: str | None = None  # what it is about ("lives_in"), for conflict decisions
+    provenance: Provenance = "witnessed"
+    told_by: str | None = None
+    sentiment: float = 0.0  # -1 to 1
+    ttl_s: float | None = None
+    pinned: bool = False
+    tags: tuple[str, ...] = ()
+    metadata: Metadata | None = None
+    last_access: float | None = None
+    hits: int = 0
+
+
+class Entity(msgspec.Struct, gc=False, tag="entity"):
+    """A person, place or thing. `name` is canonical; `aliases` are other exact names."""
+
+    id: str
+    name: str
+    type: str
+    first_seen: float
+    last_seen: float
+    aliases: tuple[str, ...] = ()
+    mentions: int = 0
+
+
+class Summary(msgspec.Struct, gc=False, tag="summary"):
+    """A summary of a session, a topic or the user. `of` is the node id of what it summarises."""
+
+    id: str
+    text: str
+    of: str
+    recorded_at: float
+    from_at: float
+    to_at: float
+    retired_at: float | None = None
+
+
+class Topic(msgspec.Struct, gc=False, tag="topic"):
+    """A named group of memories."""
+
+    id: str
+    name: str
+    created_at: float
+
+
+Node: TypeAlias = User | Session | Message | Memory | Entity | Summary | Topic
+
+
+class Edge(msgspec.Struct, gc=False):
+    """A weighted edge. `weight` is as of time `at`; `decay.weight_at` gives it at another time."""
+
+    kind: str
+    weight: float
+    at: float
+    role: str | None = None  # PARTICIPATED_IN only
+
+
+class Relation(msgspec.Struct, gc=False):
+    """A typed edge between two entities (or the user): Ana -[works_at]-> Oslo Lab.
+
+    Two stints at one job are two relations. `valid_*` is world time, `recorded_at` and
+    `retired_at` are when the graph learned and stopped believing it.
+    """
+
+    id: str
+    predicate: str
+    weight: float
+    at: float
+    recorded_at: float
+    valid_from: float | None = None
+    valid_to: float | None = None
+    retired_at: float | None = None
+    confidence: float = 1.0
+    source: str | None = None  # node id of the memory or message it came from
+    kind: str = RELATION
