@@ -35,14 +35,18 @@ IN_TOPIC = "IN_TOPIC"  # memory -> topic
 USER_NODE = "u"  # the id of the one User node of each graph
 
 
-class User(msgspec.Struct, gc=False, tag="user"):
+class _Node(msgspec.Struct, gc=False, tag_field="n"):
+    """Base of the node structs; `n` tags the kind when encoded."""
+
+
+class User(_Node, gc=False, tag="user"):
     """The owner of the graph; always node `u`."""
 
     id: str = USER_NODE
     created_at: float = 0.0
 
 
-class Session(msgspec.Struct, gc=False, tag="session"):
+class Session(_Node, gc=False, tag="session"):
     """One conversation; `name` is the caller's session id."""
 
     id: str
@@ -53,7 +57,7 @@ class Session(msgspec.Struct, gc=False, tag="session"):
     last_message: str | None = None  # node id, the head of the PREVIOUS chain
 
 
-class Message(msgspec.Struct, gc=False, tag="message"):
+class Message(_Node, gc=False, tag="message"):
     """One turn, verbatim. `external_id` is the caller's own id for it."""
 
     id: str
@@ -68,7 +72,7 @@ class Message(msgspec.Struct, gc=False, tag="message"):
     status: TurnStatus = "pending"
 
 
-class Memory(msgspec.Struct, gc=False, tag="memory"):
+class Memory(_Node, gc=False, tag="memory"):
     """A kept statement, in its own language, names verbatim."""
 
     id: str
@@ -93,7 +97,7 @@ class Memory(msgspec.Struct, gc=False, tag="memory"):
     hits: int = 0
 
 
-class Entity(msgspec.Struct, gc=False, tag="entity"):
+class Entity(_Node, gc=False, tag="entity"):
     """A person, place or thing. `name` is canonical; `aliases` are other exact names."""
 
     id: str
@@ -105,7 +109,7 @@ class Entity(msgspec.Struct, gc=False, tag="entity"):
     mentions: int = 0
 
 
-class Summary(msgspec.Struct, gc=False, tag="summary"):
+class Summary(_Node, gc=False, tag="summary"):
     """A summary of a session, a topic or the user. `of` is the node id of what it summarises."""
 
     id: str
@@ -117,7 +121,7 @@ class Summary(msgspec.Struct, gc=False, tag="summary"):
     retired_at: float | None = None
 
 
-class Topic(msgspec.Struct, gc=False, tag="topic"):
+class Topic(_Node, gc=False, tag="topic"):
     """A named group of memories."""
 
     id: str
