@@ -101,3 +101,30 @@ class Known(msgspec.Struct, frozen=True, omit_defaults=True):
     slot: str | None = None
     similarity: float = 0.0
     recorded_at: float = 0.0
+
+
+class TurnOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What extraction made of one turn. `memories[i]` was decided as `decisions[i]`.
+
+    `status` "quarantined" keeps the turn but none of its memories.
+    """
+
+    turn_id: str
+    status: Literal["extracted", "skipped", "quarantined"] = "extracted"
+    vector: bytes | None = None
+    entities: tuple[EntityDraft, ...] = ()
+    memories: tuple[MemoryDraft, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+
+
+class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of a draft: the operation that was carried out and the memory it concerns.
+
+    `memory_id` is the new memory for ADD and UPDATE, the old one for DELETE and NOOP; `target`
+    is the memory that was replaced or ended. `refused` says why a decision was not followed.
+    """
+
+    op: Operation
+    memory_id: str
+    target: str | None = None
+    refused: str | None = None

@@ -43,7 +43,7 @@ class ReverieError(Exception):
         Raises:
             TypeError: when a group (`ReverieError`, `InputError`, ...) is raised itself.
         """
-        if type(self).__subclasses__() and ReverieError in {type(self), *type(self).__bases__}:
+        if type(self).__subclasses__():
             msg = f"{type(self).__name__} is a group of errors: raise one of its subclasses"
             raise TypeError(msg)
         super().__init__(message)
@@ -246,5 +246,5 @@ class InternalError(ReverieError):
     """A fault of reverie itself. Please report it with the message."""
 
 
-class InvariantError(InternalError):
-    """An event could not be applied because it breaks an invariant; nothing was stored."""
+class InvariantError(ReverieError):
+    """A fault of reverie itself, too: an event could not be applied because it breaks an invariant; nothing was stored."""

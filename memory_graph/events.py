@@ -27,14 +27,14 @@ class _Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="e", kw_
     at: float  # recorded time, seconds on the runtime's clock
 
 
-class SessionOpened(_Event, frozen=True, tag="session"):
+class SessionOpened(_Event, frozen=True, kw_only=True, tag="session"):
     """A conversation begins. `id` is the node id, `name` the caller's session id."""
 
     id: str
     name: str
 
 
-class MessageAdded(_Event, frozen=True, tag="message"):
+class MessageAdded(_Event, frozen=True, kw_only=True, tag="message"):
     """A turn was said. `speaker_node` is the user node or an entity; `vector` is float32, little
     endian, or None while it is not embedded yet."""
 
@@ -51,7 +51,7 @@ class MessageAdded(_Event, frozen=True, tag="message"):
     vector: bytes | None = None
 
 
-class TurnSettled(_Event, frozen=True, tag="settled"):
+class TurnSettled(_Event, frozen=True, kw_only=True, tag="settled"):
     """Extraction of a turn ended. `entities` are the entity nodes that it mentions."""
 
     id: str
@@ -60,7 +60,7 @@ class TurnSettled(_Event, frozen=True, tag="settled"):
     vector: bytes | None = None
 
 
-class MemoryAdded(_Event, frozen=True, tag="memory"):
+class MemoryAdded(_Event, frozen=True, kw_only=True, tag="memory"):
     """A memory was kept. `sources` are messages or memories that it derives from; `supersedes`
     are memories that it replaces (each of them ends by this event)."""
 
@@ -86,7 +86,7 @@ class MemoryAdded(_Event, frozen=True, tag="memory"):
     vector: bytes | None = None
 
 
-class MemoryRetired(_Event, frozen=True, tag="retired"):
+class MemoryRetired(_Event, frozen=True, kw_only=True, tag="retired"):
     """A memory stopped being believed (`superseded`, `expired`) or was put away (`archived`,
     `quarantined`). It stays in the graph and in the history."""
 
@@ -96,14 +96,14 @@ class MemoryRetired(_Event, frozen=True, tag="retired"):
     reason: str = ""
 
 
-class MemoryRestored(_Event, frozen=True, tag="restored"):
+class MemoryRestored(_Event, frozen=True, kw_only=True, tag="restored"):
     """A retired memory is active again (an undo, or out of the archive)."""
 
     id: str
     reason: str = ""
 
 
-class MemoryEdited(_Event, frozen=True, tag="edited"):
+class MemoryEdited(_Event, frozen=True, kw_only=True, tag="edited"):
     """Attributes of a memory changed; its text never does (a new text is a new memory). A field
     left at UNSET keeps its value."""
 
@@ -116,7 +116,7 @@ class MemoryEdited(_Event, frozen=True, tag="edited"):
     metadata: Metadata | None | msgspec.UnsetType = msgspec.UNSET
 
 
-class EntityAdded(_Event, frozen=True, tag="entity"):
+class EntityAdded(_Event, frozen=True, kw_only=True, tag="entity"):
     """A new person, place or thing. `seen_at` is the time of the text that named it."""
 
     id: str
@@ -126,7 +126,7 @@ class EntityAdded(_Event, frozen=True, tag="entity"):
     aliases: tuple[str, ...] = ()
 
 
-class EntityRenamed(_Event, frozen=True, tag="alias"):
+class EntityRenamed(_Event, frozen=True, kw_only=True, tag="alias"):
     """An entity got further exact names, or a better type than "thing"."""
 
     id: str
@@ -134,7 +134,7 @@ class EntityRenamed(_Event, frozen=True, tag="alias"):
     type: str | None = None
 
 
-class RelationAdded(_Event, frozen=True, tag="relation"):
+class RelationAdded(_Event, frozen=True, kw_only=True, tag="relation"):
     """A typed triple between two entities or the user began to hold."""
 
     id: str
@@ -147,21 +147,21 @@ class RelationAdded(_Event, frozen=True, tag="relation"):
     source: str | None = None
 
 
-class RelationRetired(_Event, frozen=True, tag="unrelated"):
+class RelationRetired(_Event, frozen=True, kw_only=True, tag="unrelated"):
     """A relation stopped being believed; `valid_to` is when it stopped holding."""
 
     id: str
     valid_to: float | None = None
 
 
-class TopicAdded(_Event, frozen=True, tag="topic"):
+class TopicAdded(_Event, frozen=True, kw_only=True, tag="topic"):
     """A named group of memories begins."""
 
     id: str
     name: str
 
 
-class SummaryAdded(_Event, frozen=True, tag="summary"):
+class SummaryAdded(_Event, frozen=True, kw_only=True, tag="summary"):
     """A summary was made of `of` (a session, topic or the user) from `sources`. Summaries in
     `replaces` are retired by it."""
 
@@ -176,13 +176,13 @@ class SummaryAdded(_Event, frozen=True, tag="summary"):
     vector: bytes | None = None
 
 
-class Touched(_Event, frozen=True, tag="touched"):
+class Touched(_Event, frozen=True, kw_only=True, tag="touched"):
     """Nodes were read: their hit count and edges are reinforced at time `at`."""
 
     ids: tuple[str, ...]
 
 
-class VectorsSet(_Event, frozen=True, tag="vectors"):
+class VectorsSet(_Event, frozen=True, kw_only=True, tag="vectors"):
     """Vectors replaced in bulk (`reembed`), all made by the embedder of id `embedder`."""
 
     embedder: str

@@ -35,7 +35,7 @@ IN_TOPIC = "IN_TOPIC"  # memory -> topic
 USER_NODE = "u"  # the id of the one User node of each graph
 
 
-class _Node(msgspec.Struct, gc=False, tag_field="n"):
+class _Node(msgspec.Struct, gc=False, omit_defaults=True, tag_field="n"):
     """Base of the node structs; `n` tags the kind when encoded."""
 
 
@@ -83,6 +83,7 @@ class Memory(_Node, gc=False, tag="memory"):
     valid_to: float | None = None
     retired_at: float | None = None  # recorded time at which it stopped being believed
     status: Status = "active"
+    retired_why: str = ""
     confidence: float = 1.0
     importance: float = 0.5
     slot: str | None = None  # what it is about ("lives_in"), for conflict decisions
@@ -132,7 +133,7 @@ class Topic(_Node, gc=False, tag="topic"):
 Node: TypeAlias = User | Session | Message | Memory | Entity | Summary | Topic
 
 
-class Edge(msgspec.Struct, gc=False):
+class Edge(msgspec.Struct, gc=False, array_like=True, tag="e"):
     """A weighted edge. `weight` is as of time `at`; `decay.weight_at` gives it at another time."""
 
     kind: str
@@ -141,7 +142,7 @@ class Edge(msgspec.Struct, gc=False):
     role: str | None = None  # PARTICIPATED_IN only
 
 
-class Relation(msgspec.Struct, gc=False):
+class Relation(msgspec.Struct, gc=False, array_like=True, tag="r"):
     """A typed edge between two entities (or the user): Ana -[works_at]-> Oslo Lab.
 
     Two stints at one job are two relations. `valid_*` is world time, `recorded_at` and

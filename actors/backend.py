@@ -1,0 +1,120 @@
+"""What the service needs of a backend: lanes to shards that together own a data folder.
+
+`InlineBackend` runs one shard in this process. The Ray backend is in ray_backend.py and is loaded
+only when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Protocol
+
+from reverie.actors import commands as c
+from reverie.actors.lane import Lane, Transport
+from reverie.actors.shard import ShardSettings, open_shard
+from reverie.memory_graph.errors import ReverieError
+from reverie.memory_graph.ids import partition_of
+
+
+class Backend(Protocol):
+    """Owns the shards; `transports` has one entry per shard."""
+
+    @property
+    def transports(self) -> Sequence[Transport]:
+        """One way of calling per shard. Partition p belongs to shard p modulo their number."""
+        ...
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a call may be repeated after a lost answer, so that writes need request ids."""
+        ...
+
+    def close(self) -> None:
+        """Drain and stop the shards."""
+        ...
+
+
+class InlineBackend:
+    """One shard in this process."""
+
+    def __init__(self, folder: Path, partitions: int, settings: ShardSettings, owner: str) -> None:
+        """Open all partitions; raises StorageError when one cannot be opened."""
+        self.shard = open_shard(folder, range(partitions), partitions, settings, owner)
+        self.transports: Sequence[Transport] = (self.shard.execute,)
+        self.repeats = False
+
+    def close(self) -> None:
+        """Journal what waits and close the files."""
+        self.shard.close()
+
+
+class Router:
+    """Sends each command to the shard that owns its user, in batches per shard."""
+
+    def __init__(self, backend: Backend, partitions: int, *, max_waiting: int) -> None:
+        self.backend = backend
+        self.partitions = partitions
+        self.lanes = [Lane(t, max_waiting=max_waiting) for t in backend.transports]
+        self._pool: ThreadPoolExecutor | None = None
+        if len(self.lanes) > 1:
+            self._pool = ThreadPoolExecutor(len(self.lanes), thread_name_prefix="reverie-lane")
+
+    def lane_of(self, command: c.Command) -> int:
+        """Return the number of the shard that owns a command's user."""
+        return partition_of(command.key, self.partitions) % len(self.lanes)
+
+    def call(self, command: c.Command) -> Any:
+        """Return the answer to one command, or raise its error."""
+        return raise_error(self.lanes[self.lane_of(command)].call([command])[0])
+
+    def call_many(self, commands: Sequence[c.Command]) -> list[Any]:
+        """Return an answer or a ReverieError for each command, in order; shards work at once."""
+        groups: dict[int, list[int]] = {}
+        for i, command in enumerate(commands):
+            groups.setdefault(self.lane_of(command), []).append(i)
+        answers: list[Any] = [None] * len(commands)
+
+        def run(lane: int) -> None:
+            places = groups[lane]
+            try:
+                got = self.lanes[lane].call([commands[i] for i in places])
+            except ReverieError as exc:
+                got = [exc] * len(places)
+            for i, answer in zip(places, got, strict=True):
+                answers[i] = answer
+
+        if self._pool is None or len(groups) == 1:
+            for lane in groups:
+                run(lane)
+        else:
+            list(self._pool.map(run, groups))
+        return answers
+
+    def everywhere(self, command: c.AnyCommand) -> list[Any]:
+        """Return the answer of each shard to one command, or raise the first error."""
+        return [raise_error(lane.call([command])[0]) for lane in self.lanes]
+
+    def at_once(self, command: c.AnyCommand) -> list[Any]:
+        """As `everywhere`, with all shards held: no write lands between the first and the last,
+        so what they do together is one cut through all users."""
+        with ExitStack() as held:
+            transports = [held.enter_context(lane.alone()) for lane in self.lanes]
+            return [raise_error(transport([command])[0]) for transport in transports]
+
+    def close(self) -> None:
+        """Wait for calls under way, refuse further ones, and stop the backend."""
+        for lane in self.lanes:
+            lane.close()
+        if self._pool is not None:
+            self._pool.shutdown()
+        self.backend.close()
+
+
+def raise_error(answer: Any) -> Any:
+    """Raise an answer that is an error; return any other."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -1,0 +1,513 @@
+"""What can be asked of a shard: one closed union of commands, each with its answer beside it.
+
+A command names its user, carries its time (a shard reads no clock) and everything uncertain that
+was worked out before (vectors, drafts, decisions). Writes that a client may repeat carry a
+request id. Commands and answers are plain structs; on Ray they travel as MessagePack.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from reverie.memory_graph.drafts import (
+    Kept,
+    Known,
+    MemoryDraft,
+    RelationDraft,
+    TurnDraft,
+    TurnOutcome,
+)
+from reverie.memory_graph.errors import WireError
+from reverie.memory_graph.ids import Key
+from reverie.memory_graph.nodes import Metadata, Status
+from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
+
+
+class Command(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="c"):
+    """Base of all commands; `world` and `user_id` are the partition key."""
+
+    world: str
+    user_id: str
+
+    @property
+    def key(self) -> Key:
+        """The partition key."""
+        return Key(self.world, self.user_id)
+
+
+class Write(Command, frozen=True, kw_only=True):
+    """A change of one user. `at` is its recorded time in seconds. `request_id` None means that
+    the caller will not repeat it. `embedder` is the id of the embedder of its vectors."""
+
+    at: float
+    request_id: str | None = None
+    embedder: str | None = None
+    dim: int = 0
+
+
+class AddTurns(Write, frozen=True, kw_only=True, tag="add_turns"):
+    """Store turns; `extract` puts them into the outbox. Answer: `Added`."""
+
+    turns: tuple[TurnDraft, ...]
+    extract: bool = True
+
+
+class Settle(Write, frozen=True, kw_only=True, tag="settle"):
+    """Carry out the outcome of extraction. `generation` is that of the work's begin: after a
+    rewind the outcome is discarded (StaleGenerationError). Answer: `Settled`."""
+
+    generation: int
+    outcomes: tuple[TurnOutcome, ...]
+
+
+class FailTurn(Write, frozen=True, kw_only=True, tag="fail_turn"):
+    """Count a failed extraction; the second failure quarantines the turn. Answer: `Settled`."""
+
+    generation: int
+    turn_id: str
+    error: str
+
+
+class Requeue(Write, frozen=True, kw_only=True, tag="requeue"):
+    """Give quarantined turns another chance (all of the user's when none are named). Answer:
+    `Added` with their ids."""
+
+    turn_ids: tuple[str, ...] = ()
+
+
+class Remember(Write, frozen=True, kw_only=True, tag="remember"):
+    """Keep a memory verbatim, replacing `supersedes`. Answer: `Kept`."""
+
+    draft: MemoryDraft
+    supersedes: tuple[str, ...] = ()
+
+
+class Update(Write, frozen=True, kw_only=True, tag="update"):
+    """Change a memory: a new `text` makes a new memory that supersedes it, the rest is edited in
+    place. Answer: `Item` of the memory that is active now."""
+
+    memory_id: str
+    text: str | None = None
+    vector: bytes | None = None
+    importance: float | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
+    ttl_s: float | None | UnsetType = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
+    metadata: Metadata | None | UnsetType = UNSET
+
+
+class Retire(Write, frozen=True, kw_only=True, tag="retire"):
+    """End or put away a memory. Answer: bool, False when it had ended already."""
+
+    memory_id: str
+    status: Status = "expired"
+    reason: str = ""
+
+
+class Restore(Write, frozen=True, kw_only=True, tag="restore"):
+    """Make a retired memory active again. Answer: `Item`."""
+
+    memory_id: str
+    reason: str = ""
+
+
+class Relate(Write, frozen=True, kw_only=True, tag="relate"):
+    """Add or end a typed triple. Answer: id of the active relation, or None."""
+
+    relation: RelationDraft
+    head_type: str = "thing"
+    tail_type: str = "thing"
+
+
+class Summarise(Write, frozen=True, kw_only=True, tag="summarise"):
+    """Keep a summary of a session (its name), or of the user (None). Answer: summary id."""
+
+    text: str
+    session: str | None
+    sources: tuple[str, ...]
+    from_at: float
+    to_at: float
+    vector: bytes | None = None
+
+
+class SetVectors(Write, frozen=True, kw_only=True, tag="set_vectors"):
+    """Replace all vectors by those of another embedder (`embedder`, `dim`). Answer: bool."""
+
+    ids: tuple[str, ...]
+    vectors: bytes
+
+
+# -- reads -----------------------------------------------------------------------------
+
+
+class Read(Command, frozen=True, kw_only=True):
+    """A look at one user; changes nothing. `now` is the reader's time in seconds."""
+
+    now: float
+
+
+class Moments(Read, frozen=True, kw_only=True):
+    """A read that can look from another moment (see visible.Moment)."""
+
+    as_of: float | None = None
+    valid_at: float | None = None
+    archived: bool = False
+    retired: bool = False
+    types: tuple[str, ...] = ("memory", "message", "summary")
+    filters: dict[str, Any] | None = None
+
+
+class Search(Moments, frozen=True, kw_only=True, tag="search"):
+    """Answer: list of `Hit`. `vector` is float32 bytes made by `embedder`; `touch` records the
+    reading of the hits."""
+
+    text: str
+    vector: bytes | None = None
+    embedder: str | None = None
+    limit: int = 10
+    touch: bool = True
+
+
+class Similar(Read, frozen=True, kw_only=True, tag="similar"):
+    """Answer: for each vector, the nearest active memories as a list of `Known`."""
+
+    vectors: tuple[bytes, ...]
+    slots: tuple[str | None, ...]
+    limit: int = 10
+
+
+class Get(Read, frozen=True, kw_only=True, tag="get"):
+    """Answer: `Item` or None. `node_id` may also be a message's external id."""
+
+    node_id: str
+
+
+class ListItems(Moments, frozen=True, kw_only=True, tag="list"):
+    """Answer: `Page`, in order of recording; `after` is the cursor of the page before."""
+
+    limit: int = 100
+    after: str | None = None
+
+
+class History(Read, frozen=True, kw_only=True, tag="history"):
+    """Answer: list of `Item`, what a memory replaced and what replaced it, oldest first."""
+
+    memory_id: str
+
+
+class Entities(Read, frozen=True, kw_only=True, tag="entities"):
+    """Answer: list of `EntityView`, most mentioned first. `name` filters by exact name."""
+
+    name: str | None = None
+    limit: int = 100
+
+
+class Neighbors(Read, frozen=True, kw_only=True, tag="neighbors"):
+    """Answer: `Neighborhood` of an entity by name ("user" for the owner), or None."""
+
+    name: str
+    as_of: float | None = None
+    valid_at: float | None = None
+    retired: bool = False
+    limit: int = 100
+
+
+class Stats(Read, frozen=True, kw_only=True, tag="stats"):
+    """Answer: `UserStats`."""
+
+
+class Turns(Read, frozen=True, kw_only=True, tag="turns"):
+    """What extraction needs. Answer: `TurnBatch` of at most `limit` pending turns."""
+
+    limit: int = 32
+    history: int = 10
+
+
+class Texts(Read, frozen=True, kw_only=True, tag="texts"):
+    """Answer: `TextPage` of the texts that have (or should have) vectors, for re-embedding."""
+
+
+class Digest(Read, frozen=True, kw_only=True, tag="digest"):
+    """Answer: the state digest (hex), after pending touches are journaled."""
+
+
+class Check(Read, frozen=True, kw_only=True, tag="check"):
+    """Answer: list of broken invariants of this user."""
+
+
+class Forget(Command, frozen=True, kw_only=True, tag="forget"):
+    """Erase a user for good. Answer: `Erased`."""
+
+
+# -- of a whole shard ------------------------------------------------------------------
+
+
+class ListUsers(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="users"):
+    """Answer: list of (world, user id) that this shard owns, sorted."""
+
+    world: str | None = None
+
+
+class ListPending(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="pending"):
+    """Answer: list of `PendingUser`; with `quarantined`, those in quarantine instead."""
+
+    world: str | None = None
+    quarantined: bool = False
+    limit: int = 1000
+
+
+class Slot(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="slot"):
+    """Pin, rewind or unpin a world's users in this shard. Idempotent per `operation`. Answer:
+    number of users."""
+
+    action: str  # "pin", "rewind", "unpin"
+    world: str
+    tag: str
+    operation: str
+
+
+class ExportSlot(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="export"):
+    """Answer: list of encoded user images of a pinned world in this shard."""
+
+    world: str
+    tag: str
+
+
+class ImportUser(Command, frozen=True, kw_only=True, tag="import"):
+    """Create a user of this key from an image. Idempotent per `operation`. Answer: bool."""
+
+    image: bytes
+    operation: str
+
+
+class CheckShard(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="check_shard"):
+    """Answer: list of problems in this shard's files."""
+
+
+class Flush(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="flush"):
+    """Journal pending touches; with `snapshot`, also snapshot users with a long tail. Answer:
+    `ShardStats`."""
+
+    snapshot: bool = False
+
+
+AnyCommand: TypeAlias = (
+    AddTurns
+    | Settle
+    | FailTurn
+    | Requeue
+    | Remember
+    | Update
+    | Retire
+    | Restore
+    | Relate
+    | Summarise
+    | SetVectors
+    | Search
+    | Similar
+    | Get
+    | ListItems
+    | History
+    | Entities
+    | Neighbors
+    | Stats
+    | Turns
+    | Texts
+    | Digest
+    | Check
+    | Forget
+    | ListUsers
+    | ListPending
+    | Slot
+    | ExportSlot
+    | ImportUser
+    | CheckShard
+    | Flush
+)
+
+
+# -- answers ---------------------------------------------------------------------------
+
+
+class Added(msgspec.Struct, frozen=True):
+    """Node ids of stored turns, in the order given, and the user's generation."""
+
+    ids: list[str]
+    generation: int
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """What became of the drafts of an outcome, and how many turns are still pending."""
+
+    kept: list[Kept]
+    pending: int
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Part of a listing. `total` counts all that match; `cursor` is None on the last page."""
+
+    items: list[Item]
+    total: int
+    cursor: str | None
+
+
+class Neighborhood(msgspec.Struct, frozen=True):
+    """An entity, its relations, the entities seen with it (name, decayed weight), and the newest
+    texts that mention it."""
+
+    entity: EntityView | None
+    relations: list[RelationView]
+    related: list[tuple[str, float]]
+    mentioned_in: list[Item]
+
+
+class UserStats(msgspec.Struct, frozen=True):
+    """Counts of one user. `bytes` is the estimate that the byte budget uses."""
+
+    generation: int = 0
+    seq: int = 0
+    messages: int = 0
+    memories: int = 0
+    active: int = 0
+    entities: int = 0
+    relations: int = 0
+    summaries: int = 0
+    sessions: int = 0
+    pending: int = 0
+    quarantined: int = 0
+    vectors: int = 0
+    embedder: str | None = None
+    bytes: int = 0
+
+
+class TurnView(msgspec.Struct, frozen=True):
+    """A turn for extraction; `speaker` is "user" for the owner."""
+
+    id: str
+    session: str
+    speaker: str
+    role: str
+    text: str
+    said_at: float
+
+
+class TurnBatch(msgspec.Struct, frozen=True):
+    """Pending turns of one user in order, and the turns before the first of them."""
+
+    generation: int
+    turns: list[TurnView]
+    history: list[TurnView]
+
+
+class TextPage(msgspec.Struct, frozen=True):
+    """All texts of a user with their node ids."""
+
+    ids: list[str]
+    texts: list[str]
+
+
+class PendingUser(msgspec.Struct, frozen=True):
+    """A user with turns that wait for extraction, or sit in quarantine."""
+
+    world: str
+    user_id: str
+    turn_ids: list[str]
+    errors: list[str] = []
+
+
+class Erased(msgspec.Struct, frozen=True):
+    """What an erasure removed and what a search of the files found afterwards.
+
+    `rows` counts erased rows per table; `needles` is how many byte strings of the user were
+    searched for, in `files` files of `bytes` bytes; `found` are those still there that no other
+    user's rows explain, as "file: count".
+    """
+
+    existed: bool
+    rows: dict[str, int]
+    needles: int
+    files: int
+    bytes: int
+    found: list[str]
+    shared: int = 0
+
+
+class ShardStats(msgspec.Struct, frozen=True):
+    """What one shard holds in memory."""
+
+    resident_users: int
+    resident_bytes: int
+    partitions: list[int]
+
+
+Answer: TypeAlias = (
+    Added
+    | Settled
+    | Kept
+    | Item
+    | list[Hit]
+    | list[list[Known]]
+    | Page
+    | list[Item]
+    | list[EntityView]
+    | Neighborhood
+    | UserStats
+    | TurnBatch
+    | TextPage
+    | list[PendingUser]
+    | Erased
+    | ShardStats
+    | list[tuple[str, str]]
+    | list[bytes]
+    | list[str]
+    | str
+    | int
+    | bool
+    | None
+)
+
+# The type of each command's answer, for decoding what came over the wire.
+ANSWERS: dict[type[Any], Any] = {
+    AddTurns: Added,
+    Settle: Settled,
+    FailTurn: Settled,
+    Requeue: Added,
+    Remember: Kept,
+    Update: Item,
+    Retire: bool,
+    Restore: Item,
+    Relate: str | None,
+    Summarise: str,
+    SetVectors: bool,
+    Search: list[Hit],
+    Similar: list[list[Known]],
+    Get: Item | None,
+    ListItems: Page,
+    History: list[Item],
+    Entities: list[EntityView],
+    Neighbors: Neighborhood | None,
+    Stats: UserStats,
+    Turns: TurnBatch,
+    Texts: TextPage,
+    Digest: str,
+    Check: list[str],
+    Forget: Erased,
+    ListUsers: list[tuple[str, str]],
+    ListPending: list[PendingUser],
+    Slot: int,
+    ExportSlot: list[bytes],
+    ImportUser: bool,
+    CheckShard: list[str],
+    Flush: ShardStats,
+}
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The answer to one command on the wire: the encoded value, or an error."""
+
+    value: msgspec.Raw = msgspec.Raw(b"\xc0")
+    error: WireError | None = None

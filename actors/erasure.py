@@ -1,0 +1,75 @@
+"""Erasing a user, and looking for what is left of it.
+
+The rows go in one transaction with `secure_delete` on, then the write-ahead log is truncated:
+either alone leaves copies. Then the files are searched for byte strings of the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from reverie.actors.commands import Erased
+from reverie.memory_graph.ids import Key, key_hash
+from reverie.memory_graph.store import Partition, search_files
+
+MAX_NEEDLES = 1024
+MIN_NEEDLE_BYTES = 8  # shorter strings occur by chance
+
+
+def erase_user(
+    folder: Path, partition: Partition, key: Key, texts: Sequence[str], index: Path
+) -> Erased:
+    """Erase everything of a user and search the data folder for its strings.
+
+    Args:
+        folder: the data folder.
+        partition: the partition that owns the user.
+        key: the user.
+        texts: texts of the user, to look for afterwards; at most 1,024 of them are, evenly chosen.
+        index: its vector index file, which may not exist.
+
+    Returns:
+        What was removed and found; `found` is empty when nothing of the user is left.
+    """
+    needles = choose_needles(key, texts)
+    existed = partition.state(key) is not None
+    with partition.write() as txn:
+        counts = txn.erase(key)
+    partition.scrub()
+    for path in (index, index.with_suffix(".sum"), *traces_of(folder, key)):
+        with suppress(FileNotFoundError):
+            path.unlink()
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    left: list[str] = []
+    shared = 0
+    for needle, places in search_files(folder, needles).items():
+        foreign = [p for p, _ in places if p.suffix == ".db" and p.parent.name == "partitions"]
+        if foreign and all(Partition.rows_hold(path, needle) for path in foreign):
+            shared += 1  # rows of other users hold the same text: a fork, a shared event
+            places = [(p, n) for p, n in places if p.parent.name != "partitions"]  # noqa: PLW2901
+        left += [f"{path.relative_to(folder)}: {count}" for path, count in places]
+    rows = msgspec.structs.asdict(counts)
+    return Erased(existed, rows, len(needles), len(files), size, sorted(set(left)), shared)
+
+
+def choose_needles(key: Key, texts: Sequence[str]) -> list[bytes]:
+    """Return the byte strings to search for: the user id, and texts evenly chosen."""
+    useful = [t for t in dict.fromkeys(texts) if len(t.encode()) >= MIN_NEEDLE_BYTES]
+    step = max(1, -(-len(useful) // (MAX_NEEDLES - 1)))
+    chosen = [text.encode()[:256] for text in useful[::step]]
+    return [*_key_bytes(key), *chosen]
+
+
+def _key_bytes(key: Key) -> list[bytes]:
+    user = key.user_id.encode()
+    return [user] if len(user) >= MIN_NEEDLE_BYTES else []
+
+
+def traces_of(folder: Path, key: Key) -> list[Path]:
+    """Return the trace files of a user."""
+    return sorted((folder / "traces").glob(f"{key_hash(key).hex()}*"))

@@ -1,0 +1,343 @@
+"""From turns to memories, in the background: extract, look for similar ones, decide, apply.
+
+The outbox on disk says which turns wait, so pending work survives a crash. Each batch is done in
+full before its outcome is sent to the shard as one command: nothing uncertain is ever journaled
+but its outcome, and an outcome of before a rewind is refused by its generation. A turn is done
+at least once and settled exactly once, because the shard passes over turns that are not pending.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from traceback import format_exc
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import structlog
+
+from reverie.actors import commands as c
+from reverie.actors.backend import Router
+from reverie.memory_graph.drafts import Decision, Kept, Known, MemoryDraft, TurnOutcome
+from reverie.memory_graph.errors import (
+    ClosedError,
+    ReverieError,
+    StaleGenerationError,
+    WaitTimeoutError,
+)
+from reverie.memory_graph.ids import Key, partition_of
+from reverie.memory_graph.state import as_bytes
+from reverie.models.protocol import Decider, Embedder, Extraction, Extractor, Float32, Turn
+
+log = structlog.get_logger(__name__)
+
+BATCH_TURNS = 32
+SIMILAR = 10  # nearest memories that a candidate meets
+UNREADABLE_SHARE = 0.5  # of unknown tokens, from which on a text is reported
+LOCKS = 64
+
+
+class Mind(Protocol):
+    """The models that the ingestor works with."""
+
+    extractor: Extractor
+
+    def embedder(self, world: str) -> Embedder:
+        """Return the embedder of a world."""
+        ...
+
+    def decider(self, world: str) -> Decider:
+        """Return the decider for a world (its thresholds depend on the embedder)."""
+        ...
+
+
+class IngestCounts(msgspec.Struct):
+    """What the ingestor did since it began."""
+
+    turns: int = 0
+    memories: int = 0
+    refused: int = 0  # decisions whose target was not offered, or no longer active
+    failed: int = 0
+    stale: int = 0  # outcomes discarded after a rewind
+    unreadable: int = 0  # texts that the embedder mostly cannot read
+
+
+Trace = Callable[[Key, dict[str, object]], None]
+
+
+class Ingestor:
+    """Drains the outboxes through one background thread, or in the caller's when it waits."""
+
+    def __init__(
+        self,
+        router: Router,
+        mind: Mind,
+        now: Callable[[], float],
+        *,
+        background: bool = True,
+        trace: Trace | None = None,
+    ) -> None:
+        """Begin; with `background`, work found in the outboxes is started at once."""
+        self.counts = IngestCounts()
+        self._router = router
+        self._mind = mind
+        self._now = now
+        self._trace = trace
+        self._locks = [threading.Lock() for _ in range(LOCKS)]
+        self._changed = threading.Condition()
+        self._waiting: OrderedDict[Key, None] = OrderedDict()
+        self._busy = 0
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        if background:
+            self._thread = threading.Thread(target=self._run, name="reverie-ingest", daemon=True)
+            self._thread.start()
+
+    def wake(self, key: Key) -> None:
+        """Let the background thread look after a user's pending turns."""
+        if self._thread is None:
+            return
+        with self._changed:
+            self._waiting[key] = None
+            self._changed.notify_all()
+
+    def wake_all(self) -> None:
+        """Find the users with pending turns on disk and wake them (after opening, a rewind)."""
+        for found in self._router.everywhere(c.ListPending(limit=1_000_000)):
+            for user in found:
+                self.wake(Key(user.world, user.user_id))
+
+    def drain(self, key: Key) -> list[Kept]:
+        """Work off a user's pending turns in this thread; return what became of the drafts."""
+        kept: list[Kept] = []
+        while (done := self._step(key)) is not None:
+            kept += done
+        return kept
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until the background thread has nothing left to do.
+
+        Raises:
+            WaitTimeoutError: work is left after `timeout_s` seconds; it goes on.
+        """
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: self._closed or (not self._waiting and not self._busy), timeout_s
+            ):
+                msg = f"extraction was not finished within {timeout_s:g} s; it goes on"
+                raise WaitTimeoutError(msg)
+
+    def close(self) -> None:
+        """Stop after the batch under way; what is left stays in the outbox."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+                key, _ = self._waiting.popitem(last=False)
+                self._busy += 1
+            try:
+                more = self._step(key) is not None
+            except ClosedError:
+                return
+            except ReverieError as exc:
+                log.warning("ingestion postponed", user_id=key.user_id, error=str(exc))
+                more = False
+            except Exception:
+                log.error("ingestion failed", user_id=key.user_id, trace=format_exc())
+                more = False
+            finally:
+                with self._changed:
+                    self._busy -= 1
+                    self._changed.notify_all()
+            if more:
+                self.wake(key)
+
+    # -- one batch ---------------------------------------------------------------------
+
+    def _step(self, key: Key) -> list[Kept] | None:
+        """Do one batch of a user's turns; None when none is pending. One batch of a user is under
+        way at a time, so turns are done in the order in which they were said."""
+        with self._locks[partition_of(key, LOCKS)]:
+            batch: c.TurnBatch = self._router.call(
+                c.Turns(world=key.world, user_id=key.user_id, now=self._now(), limit=BATCH_TURNS)
+            )
+            if not batch.turns:
+                return None
+            try:
+                outcomes = self._work(key, batch)
+            except ReverieError as exc:
+                return self._failed(key, batch, exc)
+            except Exception as exc:
+                log.error("extraction failed", user_id=key.user_id, trace=format_exc())
+                return self._failed(key, batch, exc)
+            return self._settle(key, batch.generation, outcomes)
+
+    def _settle(
+        self, key: Key, generation: int, outcomes: Sequence[TurnOutcome]
+    ) -> list[Kept] | None:
+        info = self._mind.embedder(key.world).info
+        command = c.Settle(
+            world=key.world,
+            user_id=key.user_id,
+            at=self._now(),
+            embedder=info.id,
+            dim=info.dim,
+            generation=generation,
+            outcomes=tuple(outcomes),
+        )
+        try:
+            settled: c.Settled = self._router.call(command)
+        except StaleGenerationError:
+            self.counts.stale += len(outcomes)
+            return []
+        self.counts.turns += len(outcomes)
+        self.counts.memories += sum(k.op in {"ADD", "UPDATE"} for k in settled.kept)
+        self.counts.refused += sum(k.refused is not None for k in settled.kept)
+        return settled.kept
+
+    def _failed(
+        self, key: Key, batch: c.TurnBatch, error: BaseException
+    ) -> list[Kept] | None:
+        """A batch failed: try its turns one by one, and count a failure for those that fail."""
+        kept: list[Kept] = []
+        for turn in batch.turns:
+            single = c.TurnBatch(batch.generation, [turn], batch.history)
+            reason = error
+            if len(batch.turns) > 1:
+                try:
+                    kept += self._settle(key, batch.generation, self._work(key, single)) or []
+                except Exception as exc:  # noqa: BLE001 (whatever a model does, the turn is kept)
+                    reason = exc
+                else:
+                    continue
+            self.counts.failed += 1
+            log.warning("turn failed", user_id=key.user_id, turn=turn.id, error=str(reason))
+            self._router.call(
+                c.FailTurn(
+                    world=key.world,
+                    user_id=key.user_id,
+                    at=self._now(),
+                    generation=batch.generation,
+                    turn_id=turn.id,
+                    error=f"{type(reason).__name__}: {reason}"[:500],
+                )
+            )
+        return kept
+
+    def _work(self, key: Key, batch: c.TurnBatch) -> list[TurnOutcome]:
+        """Do everything uncertain for a batch: vectors, extraction, decisions."""
+        embedder = self._mind.embedder(key.world)
+        turns = [_turn(t) for t in batch.turns]
+        vectors = embedder.embed([t.text for t in turns], "passage")
+        self._report_unreadable(key, embedder, turns)
+        extractions = self._mind.extractor.extract(turns, [_turn(t) for t in batch.history])
+        drafts = [
+            msgspec.structs.replace(d, valid_from=t.said_at) if d.valid_from is None else d
+            for t, e in zip(turns, extractions, strict=True)
+            for d in e.memories
+        ]
+        matrix = embedder.embed([d.text for d in drafts], "passage")
+        drafts = [
+            msgspec.structs.replace(d, vector=as_bytes(v))
+            for d, v in zip(drafts, matrix, strict=True)
+        ]
+        decisions = self._decide(key, drafts, matrix)
+        if self._trace is not None:
+            self._trace(key, {"turns": turns, "extractions": extractions, "decisions": decisions})
+        return _outcomes(turns, extractions, vectors, drafts, decisions)
+
+    def _decide(
+        self, key: Key, drafts: Sequence[MemoryDraft], matrix: Float32
+    ) -> list[Decision]:
+        """Decide each draft against the stored memories and the earlier drafts of the batch."""
+        if not drafts:
+            return []
+        stored: list[list[Known]] = self._router.call(
+            c.Similar(
+                world=key.world,
+                user_id=key.user_id,
+                now=self._now(),
+                vectors=tuple(d.vector or b"" for d in drafts),
+                slots=tuple(d.slot for d in drafts),
+                limit=SIMILAR,
+            )
+        )
+        decider = self._mind.decider(key.world)
+        decisions: list[Decision] = []
+        gone: set[str] = set()
+        kept: list[int] = []
+        for i, draft in enumerate(drafts):
+            cosines = matrix[kept] @ matrix[i] if kept else np.zeros(0, np.float32)
+            fresh = [
+                Known(f"#{j}", drafts[j].text, drafts[j].kind, drafts[j].slot, float(cosine))
+                for j, cosine in zip(kept, cosines, strict=True)
+            ]
+            known = [k for k in [*stored[i], *fresh] if k.id not in gone]
+            known.sort(key=lambda k: (k.slot != draft.slot, -k.similarity))
+            known = known[: SIMILAR + 2]
+            decision = decider.decide(draft, known)
+            if decision.target is not None and all(k.id != decision.target for k in known):
+                self.counts.refused += 1
+                decision = Decision("ADD", None, f"refused: no memory {decision.target}")
+            if decision.op in {"UPDATE", "DELETE"} and decision.target is not None:
+                gone.add(decision.target)
+            if decision.op in {"ADD", "UPDATE"}:
+                kept.append(i)
+            decisions.append(decision)
+        return decisions
+
+    def _report_unreadable(self, key: Key, embedder: Embedder, turns: Sequence[Turn]) -> None:
+        for turn in turns:
+            if turn.text.isascii():
+                continue
+            share = embedder.unknown_share(turn.text)
+            if share > UNREADABLE_SHARE:
+                self.counts.unreadable += 1
+                if self.counts.unreadable == 1:
+                    log.warning(
+                        "the world's embedder cannot read this text; words and names still work",
+                        world=key.world,
+                        embedder=embedder.info.id,
+                        unknown_tokens=f"{share:.0%}",
+                        way_out="use embedder='multilingual' for this world (reembed migrates it)",
+                    )
+
+
+def _turn(view: c.TurnView) -> Turn:
+    return Turn(view.id, view.speaker, view.role, view.text, view.said_at)
+
+
+def _outcomes(
+    turns: Sequence[Turn],
+    extractions: Sequence[Extraction],
+    vectors: Float32,
+    drafts: Sequence[MemoryDraft],
+    decisions: Sequence[Decision],
+) -> list[TurnOutcome]:
+    outcomes: list[TurnOutcome] = []
+    start = 0
+    for turn, extraction, vector in zip(turns, extractions, vectors, strict=True):
+        stop = start + len(extraction.memories)
+        outcomes.append(
+            TurnOutcome(
+                turn.id,
+                "extracted",
+                as_bytes(vector),
+                extraction.entities,
+                tuple(drafts[start:stop]),
+                tuple(decisions[start:stop]),
+            )
+        )
+        start = stop
+    return outcomes

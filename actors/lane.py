@@ -1,0 +1,145 @@
+"""The way from many threads to one shard: batches without a thread in between.
+
+A caller puts its commands into the lane. If nobody is talking to the shard, it becomes the leader
+and carries everything that waits, its own commands among it, in batches; the others sleep until
+theirs are answered (flat combining, Hendler et al., SPAA 2010). While one batch is being synced
+the next one gathers, so concurrent writers share a commit without any of them waiting on a timer,
+and a single caller pays for no thread switch. One batch is under way at a time, so each client's
+order is kept, also over retries.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Condition
+from typing import Any
+
+from reverie.actors.commands import AnyCommand
+from reverie.memory_graph.errors import ClosedError, InternalError, OverloadedError
+
+Transport = Callable[[Sequence[AnyCommand]], list[Any]]
+
+MAX_BATCH = 64  # commands in one batch of single calls: one commit
+MAX_BULK = 512  # commands in one batch of a bulk call
+MAX_WAITING = 4096  # commands that may wait in a lane
+
+
+class _Ticket:
+    """One caller's commands on their way. `answers` is None until they are all there."""
+
+    __slots__ = ("answers", "commands")
+
+    def __init__(self, commands: Sequence[AnyCommand]) -> None:
+        self.commands = commands
+        self.answers: list[Any] | None = None
+
+
+class Lane:
+    """Calls one shard through `transport`, which answers a batch or raises for all of it."""
+
+    def __init__(self, transport: Transport, *, max_waiting: int = MAX_WAITING) -> None:
+        self._transport = transport
+        self._max_waiting = max_waiting
+        self._changed = Condition()
+        self._queue: deque[_Ticket] = deque()
+        self._waiting = 0
+        self._leading = False
+        self._closed = False
+
+    def call(self, commands: Sequence[AnyCommand]) -> list[Any]:
+        """Return an answer or a ReverieError for each command, in order. Blocks until then.
+
+        Raises:
+            OverloadedError: too many commands wait already. None of these was carried out.
+            ClosedError: the lane was closed before they were carried out.
+        """
+        if len(commands) > MAX_BULK:
+            answers: list[Any] = []
+            for start in range(0, len(commands), MAX_BULK):
+                answers += self.call(commands[start : start + MAX_BULK])
+            return answers
+        ticket = _Ticket(commands)
+        with self._changed:
+            self._admit(ticket)
+            while self._leading and ticket.answers is None:
+                self._changed.wait()
+            if ticket.answers is not None:
+                return ticket.answers
+            self._leading = True
+        try:
+            while ticket.answers is None:
+                self._carry(self._gather())
+        finally:
+            with self._changed:
+                self._leading = False
+                self._changed.notify_all()
+        return ticket.answers
+
+    def _admit(self, ticket: _Ticket) -> None:
+        if self._closed:
+            msg = "the runtime is closed"
+            raise ClosedError(msg)
+        if self._waiting + len(ticket.commands) > max(self._max_waiting, len(ticket.commands)):
+            msg = f"{self._waiting} commands wait for this shard already; try again later"
+            raise OverloadedError(msg, waiting=self._waiting)
+        self._queue.append(ticket)
+        self._waiting += len(ticket.commands)
+
+    def _gather(self) -> list[_Ticket]:
+        with self._changed:
+            batch = [self._queue.popleft()]
+            size = len(batch[0].commands)
+            while self._queue and size + len(self._queue[0].commands) <= MAX_BATCH:
+                batch.append(self._queue.popleft())
+                size += len(batch[-1].commands)
+            self._waiting -= size
+            return batch
+
+    def _carry(self, batch: list[_Ticket]) -> None:
+        commands = [command for ticket in batch for command in ticket.commands]
+        try:
+            answers = self._transport(commands)
+        except BaseException as exc:
+            error = exc if isinstance(exc, Exception) else ClosedError(f"interrupted: {exc!r}")
+            self._deliver(batch, [error] * len(commands))
+            if not isinstance(exc, Exception):
+                raise
+            return
+        if len(answers) != len(commands):
+            error = InternalError(f"{len(answers)} answers to {len(commands)} commands")
+            answers = [error] * len(commands)
+        self._deliver(batch, answers)
+
+    def _deliver(self, batch: list[_Ticket], answers: list[Any]) -> None:
+        with self._changed:
+            start = 0
+            for ticket in batch:
+                ticket.answers = answers[start : start + len(ticket.commands)]
+                start += len(ticket.commands)
+            self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[Transport]:
+        """Hold the lane: nobody else talks to the shard within the block; use the transport."""
+        with self._changed:
+            while self._leading:
+                self._changed.wait()
+            if self._closed:
+                msg = "the runtime is closed"
+                raise ClosedError(msg)
+            self._leading = True
+        try:
+            yield self._transport
+        finally:
+            with self._changed:
+                self._leading = False
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Refuse further calls, and wait until those under way are answered."""
+        with self._changed:
+            self._closed = True
+            while self._leading or self._queue:
+                self._changed.wait(0.05)

@@ -1,0 +1,268 @@
+"""How a shard answers each read: functions of a user's state and a command, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from reverie.actors import commands as c
+from reverie.memory_graph import decay
+from reverie.memory_graph import graph as g
+from reverie.memory_graph import nodes as n
+from reverie.memory_graph.check import check_memory
+from reverie.memory_graph.drafts import Known
+from reverie.memory_graph.errors import (
+    EmbedderMismatchError,
+    InternalError,
+    InvalidLimitError,
+    UnknownMemoryError,
+)
+from reverie.memory_graph.filters import Predicate, compile_filter
+from reverie.memory_graph.search import READABLE, Query, search
+from reverie.memory_graph.snapshot import state_digest
+from reverie.memory_graph.state import UserMemory
+from reverie.memory_graph.views import (
+    EntityView,
+    Hit,
+    Item,
+    RelationView,
+    entity_view,
+    item,
+)
+from reverie.memory_graph.visible import Moment, is_live, is_visible, relation_holds
+
+Readable = n.Memory | n.Message | n.Summary
+
+
+def read(memory: UserMemory, command: c.Read) -> Any:
+    """Return the answer to a read; its type is `commands.ANSWERS[type(command)]`."""
+    match command:
+        case c.Search():
+            return run_search(memory, command)
+        case c.Similar():
+            return similar(memory, command)
+        case c.Get():
+            return get(memory, command.node_id)
+        case c.ListItems():
+            return list_items(memory, command)
+        case c.History():
+            return history(memory, command.memory_id)
+        case c.Entities():
+            return entities(memory, command)
+        case c.Neighbors():
+            return neighbors(memory, command)
+        case c.Texts():
+            texts = [node for node in memory.graph.nodes() if isinstance(node, Readable)]
+            return c.TextPage([t.id for t in texts], [t.text for t in texts])
+        case c.Digest():
+            return state_digest(memory)
+        case c.Check():
+            return check_memory(memory)
+        case _:
+            msg = f"{type(command).__name__} is no read"
+            raise InternalError(msg)
+
+
+def check_embedder(memory: UserMemory, embedder: str | None) -> None:
+    """Raise EmbedderMismatchError when vectors of `embedder` do not fit the stored ones."""
+    if embedder is not None and memory.embedder is not None and embedder != memory.embedder:
+        msg = (
+            f"this user's vectors were made by {memory.embedder}, not by {embedder}; "
+            "open the world with that embedder, or migrate it with reembed"
+        )
+        raise EmbedderMismatchError(msg, stored=memory.embedder, given=embedder)
+
+
+def moment_of(command: c.Moments) -> Moment:
+    """Return the moment that a read looks from."""
+    return Moment(command.now, command.as_of, command.valid_at, command.archived, command.retired)
+
+
+def run_search(memory: UserMemory, command: c.Search) -> list[Hit]:
+    """Search; raises EmbedderMismatchError and FilterError."""
+    vector = None
+    if command.vector is not None:
+        check_embedder(memory, command.embedder)
+        vector = np.frombuffer(command.vector, dtype="<f4")
+    where = None if command.filters is None else compile_filter(command.filters, memory)
+    query = Query(
+        command.text,
+        vector,
+        moment_of(command),
+        command.limit,
+        frozenset(command.types),
+        where,
+    )
+    return search(memory, query)
+
+
+def similar(memory: UserMemory, command: c.Similar) -> list[list[Known]]:
+    """Return for each vector the nearest active memories and those in the draft's slot."""
+    graph, now = memory.graph, command.now
+
+    def is_active(node_id: str) -> bool:
+        node = graph.node(node_id)
+        return isinstance(node, n.Memory) and is_live(node, now)
+
+    found: list[list[Known]] = []
+    for data, slot in zip(command.vectors, command.slots, strict=True):
+        near: dict[str, float] = {}
+        if memory.vectors is not None:
+            query = np.frombuffer(data, dtype="<f4")
+            near = dict(memory.vectors.search(query, command.limit, is_active))
+            same_slot = [m for m in graph.slots.get(slot or "", ()) if m not in near]
+            cosines = memory.vectors.similarities(query, same_slot).tolist()
+            near |= dict(zip(same_slot, cosines, strict=True))
+        rows: list[Known] = []
+        for memory_id, cosine in near.items():
+            node = graph.node(memory_id)
+            if isinstance(node, n.Memory):
+                similarity = cosine if cosine == cosine else 0.0  # noqa: PLR0124 (NaN)
+                rows.append(
+                    Known(node.id, node.text, node.kind, node.slot, similarity, node.recorded_at)
+                )
+        found.append(rows)
+    return found
+
+
+def get(memory: UserMemory, node_id: str) -> Item | None:
+    """Return an item by node id or external id, whatever its status; None when unknown."""
+    node = memory.graph.node(node_id)
+    if not isinstance(node, Readable):
+        node = memory.graph.node(memory.graph.externals.get(node_id, ""))
+    return Item(**item(memory, node)) if isinstance(node, Readable) else None  # type: ignore[arg-type]
+
+
+def _matching(memory: UserMemory, command: c.ListItems) -> Iterator[Readable]:
+    moment, types = moment_of(command), frozenset(command.types)
+    where: Predicate | None = None
+    if command.filters is not None:
+        where = compile_filter(command.filters, memory)
+    for node in memory.graph.nodes():
+        if (
+            isinstance(node, Readable)
+            and READABLE[type(node)] in types
+            and is_visible(node, moment)
+            and (where is None or where(node))
+        ):
+            yield node
+
+
+def list_items(memory: UserMemory, command: c.ListItems) -> c.Page:
+    """Return one page of a listing, in the order in which things were recorded.
+
+    Raises:
+        InvalidLimitError: the cursor names nothing of this user.
+    """
+    started = command.after is None
+    if command.after is not None and command.after not in memory.graph:
+        msg = f"cursor {command.after!r} is not of this listing"
+        raise InvalidLimitError(msg, cursor=command.after)
+    order = {node_id: i for i, node_id in enumerate(memory.graph.nx)}
+    start = -1 if started else order[command.after or ""]
+    total, more = 0, False
+    items: list[Item] = []
+    for node in _matching(memory, command):
+        total += 1
+        if order[node.id] <= start:
+            continue
+        if len(items) < command.limit:
+            items.append(Item(**item(memory, node)))  # type: ignore[arg-type]
+        else:
+            more = True
+    return c.Page(items, total, items[-1].id if more else None)
+
+
+def history(memory: UserMemory, memory_id: str) -> list[Item]:
+    """Return everything on the chain of replacements through a memory, oldest first.
+
+    Raises:
+        UnknownMemoryError: no such memory.
+    """
+    graph = memory.graph
+    if not isinstance(graph.node(memory_id), n.Memory):
+        msg = f"no memory {memory_id!r} for this user"
+        raise UnknownMemoryError(msg, memory_id=memory_id)
+    chain, work = {memory_id}, [memory_id]
+    while work:
+        here = work.pop()
+        for other in [
+            *(m for m, _ in graph.out(here, n.SUPERSEDES)),
+            *(m for m, _ in graph.into(here, n.SUPERSEDES)),
+        ]:
+            if other not in chain:
+                chain.add(other)
+                work.append(other)
+    found = [graph.get(m, n.Memory) for m in chain]
+    found.sort(key=lambda m: (m.recorded_at, g.number(m.id)))
+    return [Item(**item(memory, m)) for m in found]  # type: ignore[arg-type]
+
+
+def entities(memory: UserMemory, command: c.Entities) -> list[EntityView]:
+    """Return entities, most mentioned first."""
+    if command.name is not None:
+        found = memory.graph.entity_named(command.name)
+        return [] if found is None else [entity_view(found)]
+    every = [e for e in memory.graph.nodes(n.Entity) if isinstance(e, n.Entity)]
+    every.sort(key=lambda e: (-e.mentions, g.number(e.id)))
+    return [entity_view(e) for e in every[: command.limit]]
+
+
+def neighbors(memory: UserMemory, command: c.Neighbors) -> c.Neighborhood | None:
+    """Return what surrounds an entity; None when there is none of that name."""
+    graph = memory.graph
+    entity = None if command.name == "user" else graph.entity_named(command.name)
+    if entity is None and command.name != "user":
+        return None
+    node_id = n.USER_NODE if entity is None else entity.id
+    moment = Moment(command.now, command.as_of, command.valid_at, retired=command.retired)
+    relations: list[RelationView] = []
+    for head, tail, edge in [
+        *((node_id, t, e) for t, e in graph.out(node_id, n.RELATION)),
+        *((h, node_id, e) for h, e in graph.into(node_id, n.RELATION) if h != node_id),
+    ]:
+        if isinstance(edge, n.Relation) and (command.retired or relation_holds(edge, moment)):
+            relations.append(_relation_view(memory, head, tail, edge, command.now))
+    related = [
+        (memory.display(other), _decayed(edge, command.now))
+        for other, edge in [*graph.out(node_id, n.RELATED_TO), *graph.into(node_id, n.RELATED_TO)]
+    ]
+    related.sort(key=lambda pair: (-pair[1], pair[0]))
+    mentioned = [
+        node
+        for other, edge, outgoing in graph.around(node_id, command.limit)
+        if not outgoing
+        and edge.kind == n.CONTAINS_ENTITY
+        and isinstance(node := graph.node(other), Readable)
+        and is_visible(node, moment)
+    ]
+    return c.Neighborhood(
+        None if entity is None else entity_view(entity),
+        relations[: command.limit],
+        related[: command.limit],
+        [Item(**item(memory, node)) for node in mentioned[: command.limit]],  # type: ignore[arg-type]
+    )
+
+
+def _decayed(edge: n.Edge | n.Relation, now: float) -> float:
+    return decay.weight_at(edge.weight, edge.at, now, decay.half_life_s(edge.kind))
+
+
+def _relation_view(
+    memory: UserMemory, head: str, tail: str, edge: n.Relation, now: float
+) -> RelationView:
+    return RelationView(
+        id=edge.id,
+        head=memory.display(head),
+        predicate=edge.predicate,
+        tail=memory.display(tail),
+        weight=_decayed(edge, now),
+        confidence=edge.confidence,
+        recorded_at=edge.recorded_at,
+        valid_from=edge.valid_from,
+        valid_to=edge.valid_to,
+        retired_at=edge.retired_at,
+        source=edge.source,
+    )

@@ -1,0 +1,251 @@
+"""What each journal event does to a user's memory: one `match` over the closed union.
+
+Applying is deterministic and reads nothing but the state and the event. It may raise
+InvariantError half-way; the caller then throws the in-memory state away and rolls back, so an
+event that cannot be applied is never journaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+
+from reverie.memory_graph import decay, events
+from reverie.memory_graph import nodes as n
+from reverie.memory_graph.errors import InvariantError
+from reverie.memory_graph.graph import number
+
+if TYPE_CHECKING:
+    from reverie.memory_graph.state import UserMemory
+
+MAX_PAIRED_ENTITIES = 8  # co-occurrence is quadratic: 8 entities make 28 edges at most
+
+
+def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one branch a kind)
+    """Change `memory` by one event.
+
+    Raises:
+        InvariantError: the event does not fit the state. The state may be half changed.
+    """
+    graph = memory.graph
+    match event:
+        case events.SessionOpened():
+            graph.add(n.Session(event.id, event.name, event.at, event.at))
+        case events.MessageAdded():
+            _message(memory, event)
+        case events.TurnSettled():
+            turn: n.Message = graph.get(event.id, n.Message)
+            turn.status = event.status
+            _mention(memory, turn.id, event.entities, turn.said_at, 0.5)
+            memory.index(turn.id, None, event.vector)
+        case events.MemoryAdded():
+            _memory(memory, event)
+        case events.MemoryRetired():
+            _retire(memory, event.id, event.status, event.at, event.valid_to, event.reason)
+        case events.MemoryRestored():
+            kept: n.Memory = graph.get(event.id, n.Memory)
+            kept.status, kept.retired_at, kept.valid_to = "active", None, None
+            kept.retired_why = ""
+            graph.slot(kept)
+        case events.MemoryEdited():
+            _edit(graph.get(event.id, n.Memory), event)
+        case events.EntityAdded():
+            graph.add(
+                n.Entity(
+                    event.id, event.name, event.type, event.seen_at, event.seen_at, event.aliases
+                )
+            )
+        case events.EntityRenamed():
+            _rename(memory, event)
+        case events.RelationAdded():
+            graph.link(
+                event.head,
+                event.tail,
+                n.Relation(
+                    event.id,
+                    event.predicate,
+                    1.0,
+                    event.at,
+                    event.at,
+                    event.valid_from,
+                    event.valid_to,
+                    None,
+                    event.confidence,
+                    event.source,
+                ),
+            )
+        case events.RelationRetired():
+            relation = graph.relation(event.id)
+            relation.retired_at = event.at
+            relation.valid_to = _end(relation.valid_to, event.valid_to, event.at)
+        case events.TopicAdded():
+            graph.add(n.Topic(event.id, event.name, event.at))
+        case events.SummaryAdded():
+            _summary(memory, event)
+        case events.Touched():
+            for node_id in event.ids:
+                _touch(memory, node_id, event.at)
+        case events.VectorsSet():
+            memory.replace_vectors(event.embedder, event.dim, event.ids, event.vectors)
+        case _:
+            assert_never(event)
+
+
+def _end(known: float | None, given: float | None, at: float) -> float:
+    """When a statement stopped holding: what is known already, else what was said, else now."""
+    return known if known is not None else given if given is not None else at
+
+
+def _message(memory: UserMemory, event: events.MessageAdded) -> None:
+    graph = memory.graph
+    session: n.Session = graph.get(event.session, n.Session)
+    graph.add(
+        n.Message(
+            event.id,
+            event.session,
+            event.speaker,
+            event.role,
+            event.text,
+            event.said_at,
+            event.at,
+            event.external_id,
+            event.metadata,
+            event.status,
+        )
+    )
+    graph.link(event.id, session.id, n.Edge(n.IN_SESSION, 1.0, event.said_at))
+    graph.link(event.id, event.speaker_node, n.Edge(n.SENT_BY, 1.0, event.said_at))
+    if session.last_message is not None:
+        graph.link(event.id, session.last_message, n.Edge(n.PREVIOUS, 1.0, event.said_at))
+    presence = graph.edge(event.speaker_node, session.id, n.PARTICIPATED_IN)
+    if presence is None:
+        edge = n.Edge(n.PARTICIPATED_IN, 1.0, event.said_at, event.role)
+        graph.link(event.speaker_node, session.id, edge)
+    else:
+        graph.touch(presence, event.said_at, decay.TOUCH_GAIN, 0.5)
+    if isinstance(speaker := graph.node(event.speaker_node), n.Entity):
+        speaker.last_seen = max(speaker.last_seen, event.said_at)
+    if session.messages == 0:
+        session.started_at = event.said_at
+    session.messages += 1
+    session.last_at = max(session.last_at, event.said_at)
+    session.last_message = event.id
+    memory.index(event.id, event.text, event.vector)
+
+
+def _memory(memory: UserMemory, event: events.MemoryAdded) -> None:
+    graph = memory.graph
+    graph.add(
+        n.Memory(
+            event.id,
+            event.text,
+            event.kind,
+            event.at,
+            event.valid_from,
+            event.valid_to,
+            confidence=event.confidence,
+            importance=event.importance,
+            slot=event.slot,
+            provenance=event.provenance,
+            told_by=event.told_by,
+            sentiment=event.sentiment,
+            ttl_s=event.ttl_s,
+            pinned=event.pinned,
+            tags=event.tags,
+            metadata=event.metadata,
+        )
+    )
+    for source in event.sources:
+        graph.link(event.id, source, n.Edge(n.DERIVED_FROM, 1.0, event.at))
+    for old in event.supersedes:
+        _retire(memory, old, "superseded", event.at, event.valid_from, f"replaced by {event.id}")
+        graph.link(event.id, old, n.Edge(n.SUPERSEDES, 1.0, event.at))
+    for topic in event.topics:
+        graph.get(topic, n.Topic)
+        graph.link(event.id, topic, n.Edge(n.IN_TOPIC, 1.0, event.at))
+    _mention(memory, event.id, event.entities, event.at, event.importance)
+    memory.index(event.id, event.text, event.vector)
+
+
+def _retire(  # noqa: PLR0913, PLR0917
+    memory: UserMemory,
+    memory_id: str,
+    status: n.Status,
+    at: float,
+    valid_to: float | None,
+    why: str,
+) -> None:
+    old: n.Memory = memory.graph.get(memory_id, n.Memory)
+    if status == "active":
+        msg = f"{memory_id} cannot be retired to status 'active'"
+        raise InvariantError(msg)
+    memory.graph.unslot(old)
+    old.status, old.retired_why = status, why
+    if status in {"superseded", "expired"}:  # no longer believed; the other two are only put away
+        old.retired_at = at
+        old.valid_to = _end(old.valid_to, valid_to, at)
+        if old.valid_from is not None and old.valid_to < old.valid_from:
+            old.valid_to = old.valid_from  # it never held: an empty interval, not a negative one
+
+
+def _edit(memory: n.Memory, event: events.MemoryEdited) -> None:
+    for field in ("importance", "confidence", "pinned", "ttl_s", "tags", "metadata"):
+        if (value := getattr(event, field)) is not msgspec.UNSET:
+            setattr(memory, field, value)
+
+
+def _rename(memory: UserMemory, event: events.EntityRenamed) -> None:
+    graph = memory.graph
+    entity: n.Entity = graph.get(event.id, n.Entity)
+    entity.aliases += tuple(a for a in event.aliases if graph.name(a, entity.id))
+    if event.type is not None:
+        entity.type = event.type
+
+
+def _mention(
+    memory: UserMemory, node_id: str, entities: Iterable[str], at: float, importance: float
+) -> None:
+    """Link a text to the entities that it names, and those entities to each other."""
+    graph = memory.graph
+    ids = list(dict.fromkeys(entities))
+    gain = decay.contribution(importance)
+    for entity_id in ids:
+        entity: n.Entity = graph.get(entity_id, n.Entity)
+        entity.mentions += 1
+        entity.first_seen = min(entity.first_seen, at)
+        entity.last_seen = max(entity.last_seen, at)
+        graph.strengthen(node_id, entity_id, n.CONTAINS_ENTITY, at, gain)
+    for a, b in combinations(sorted(ids, key=number)[:MAX_PAIRED_ENTITIES], 2):
+        graph.strengthen(a, b, n.RELATED_TO, at, gain)
+
+
+def _summary(memory: UserMemory, event: events.SummaryAdded) -> None:
+    graph = memory.graph
+    if event.of not in graph:
+        msg = f"summary {event.id} is of {event.of!r}, which does not exist"
+        raise InvariantError(msg)
+    for old in event.replaces:
+        graph.get(old, n.Summary).retired_at = event.at
+    graph.add(n.Summary(event.id, event.text, event.of, event.at, event.from_at, event.to_at))
+    graph.link(event.id, event.of, n.Edge(n.SUMMARIZES, 1.0, event.at))
+    for source in event.sources:
+        graph.link(event.id, source, n.Edge(n.DERIVED_FROM, 1.0, event.at))
+    _mention(memory, event.id, event.entities, event.at, 0.5)
+    memory.index(event.id, event.text, event.vector)
+
+
+def _touch(memory: UserMemory, node_id: str, at: float) -> None:
+    """A reading: count it and reinforce the associations of what was read."""
+    graph = memory.graph
+    node = graph.node(node_id)
+    importance, sentiment = 0.5, 0.0
+    if isinstance(node, n.Memory):
+        node.hits += 1
+        node.last_access = at
+        importance, sentiment = node.importance, node.sentiment
+    gain = decay.contribution(importance, sentiment)
+    for _, edge in graph.out(node_id, n.CONTAINS_ENTITY):
+        graph.touch(edge, at, gain, importance)

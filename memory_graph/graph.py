@@ -1,0 +1,310 @@
+"""One user's graph: a `networkx.MultiDiGraph` whose nodes and edges carry the structs of nodes.py.
+
+networkx stores an attribute dictionary for every node and edge, 184 bytes each before the first
+value. Here both are a slotted view over one struct instead (`Attributes`), which algorithms of
+networkx read like a dictionary: `graph.nx.nodes["m1"]["text"]`, `weight="weight"`.
+
+This class keeps the structure consistent (names, sessions, counters); what an event means is in
+apply.py, and how to search is elsewhere.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Mapping, MutableMapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import networkx as nx
+
+from reverie.memory_graph import decay
+from reverie.memory_graph import nodes as n
+from reverie.memory_graph.errors import InvariantError
+from reverie.memory_graph.text import name_key
+
+if TYPE_CHECKING:
+    Digraph: TypeAlias = "nx.MultiDiGraph[str]"
+
+Payload: TypeAlias = n.Node | n.Edge | n.Relation
+_Keyed: TypeAlias = dict[str, "Attributes"]
+
+# Node ids are a letter for the kind and a number: m1 is the first memory of its user.
+MEMORY, MESSAGE, SESSION, ENTITY, RELATION, SUMMARY, TOPIC = "mtseryk"
+
+
+def number(node_id: str) -> int:
+    """Return the number in a node id: 12 for "m12"."""
+    return int(node_id[1:])
+
+
+class Attributes(MutableMapping[str, Any]):
+    """A mapping view of a struct's fields, in place of a dictionary per node and edge."""
+
+    __slots__ = ("data",)
+
+    data: Payload
+
+    def update(self, other: Any = (), /, **kwargs: Any) -> None:
+        """Set fields, or the whole struct under the name `data` (as networkx does on adding)."""
+        for key, value in {**dict(other), **kwargs}.items():
+            self[key] = value
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return self.data if key == "data" else getattr(self.data, key)
+        except AttributeError:
+            raise KeyError(key) from None
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key == "data":
+            self.data = value
+        else:
+            setattr(self.data, key, value)
+
+    def __delitem__(self, key: str) -> None:
+        msg = f"{key}: fields of a node or edge cannot be removed"
+        raise TypeError(msg)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data.__struct_fields__)
+
+    def __len__(self) -> int:
+        return len(self.data.__struct_fields__)
+
+
+class _Digraph(nx.MultiDiGraph):
+    node_attr_dict_factory = Attributes  # type: ignore[assignment]
+    edge_attr_dict_factory = Attributes  # type: ignore[assignment]
+
+
+class MemoryGraph:
+    """The nodes and edges of one user.
+
+    Attributes:
+        nx: the graph itself. Read it with any algorithm of networkx; change it only by events.
+        names: normalised entity name or alias -> entity id.
+        sessions: the caller's session id -> session node id.
+        externals: the caller's message id -> message node id.
+        slots: slot -> ids of the active memories in it, oldest first.
+        relations: relation id -> (head, tail).
+        counters: highest number given per kind letter.
+        edge_count: number of edges.
+    """
+
+    __slots__ = (
+        "counters",
+        "edge_count",
+        "externals",
+        "names",
+        "nx",
+        "relations",
+        "sessions",
+        "slots",
+    )
+
+    def __init__(self) -> None:
+        self.nx: Digraph = _Digraph()
+        self.names: dict[str, str] = {}
+        self.sessions: dict[str, str] = {}
+        self.externals: dict[str, str] = {}
+        self.slots: dict[str, list[str]] = {}
+        self.relations: dict[str, tuple[str, str]] = {}
+        self.counters: dict[str, int] = {}
+        self.edge_count = 0  # networkx counts by walking over all nodes
+        self.add(n.User())
+
+    # -- nodes -------------------------------------------------------------------------
+
+    def add(self, node: n.Node) -> None:
+        """Add a node and index its names.
+
+        Raises:
+            InvariantError: the id is taken, or is not the next of its kind (ids are given in
+                journal order).
+        """
+        if self.nx.has_node(node.id):
+            msg = f"node {node.id} exists already"
+            raise InvariantError(msg)
+        if node.id != n.USER_NODE:
+            self.count(node.id)
+        self.restore(node)
+
+    def restore(self, node: n.Node) -> None:
+        """Add a node that had its id already (from a snapshot); `counters` are the caller's."""
+        self.nx.add_node(node.id, data=node)
+        match node:
+            case n.Session():
+                self.sessions[node.name] = node.id
+            case n.Message() if node.external_id is not None:
+                self.externals[node.external_id] = node.id
+            case n.Entity():
+                # A name belongs to one entity for good, whatever the order of replay.
+                self.names[name_key(node.name)] = node.id
+                node.aliases = tuple(a for a in node.aliases if self.name(a, node.id))
+            case n.Memory() if node.status == "active":
+                self.slot(node)
+
+    def count(self, node_id: str) -> None:
+        """Record that `node_id` is in use, so that `next_id` goes on after it.
+
+        Raises:
+            InvariantError: the id is malformed or not the next one of its kind.
+        """
+        kind, number = node_id[:1], node_id[1:]
+        if not number.isdecimal() or int(number) != self.counters.get(kind, 0) + 1:
+            msg = f"id {node_id!r} is not the next of its kind ({self.next_id(kind)})"
+            raise InvariantError(msg)
+        self.counters[kind] = int(number)
+
+    def next_id(self, kind: str, ahead: int = 0) -> str:
+        """Return the id that the next node of `kind` (a letter) gets, `ahead` ids further on."""
+        return f"{kind}{self.counters.get(kind, 0) + 1 + ahead}"
+
+    def node(self, node_id: str) -> n.Node | None:
+        """Return the struct of a node, or None."""
+        box = self.nx._node.get(node_id)  # noqa: SLF001 (the view costs 10 times as much)
+        return None if box is None else cast("n.Node", box.data)
+
+    def get(self, node_id: str, kind: type[n.Node]) -> Any:
+        """Return the struct of a node that must exist and be of `kind`.
+
+        Raises:
+            InvariantError: it does not exist or is of another kind.
+        """
+        found = self.node(node_id)
+        if not isinstance(found, kind):
+            msg = f"{node_id!r} is no {kind.__name__} of this graph"
+            raise InvariantError(msg)
+        return found
+
+    def nodes(self, kind: type[n.Node] | None = None) -> Iterator[n.Node]:
+        """Iterate over the structs of all nodes (of one kind) in the order they were added."""
+        for box in self.nx._node.values():  # noqa: SLF001
+            if kind is None or isinstance(box.data, kind):
+                yield box.data
+
+    def __len__(self) -> int:
+        return int(self.nx.number_of_nodes())
+
+    def __contains__(self, node_id: object) -> bool:
+        return node_id in self.nx._node  # noqa: SLF001
+
+    # -- names -------------------------------------------------------------------------
+
+    def entity_named(self, name: str) -> n.Entity | None:
+        """Return the entity of exactly this name or alias (normalised), or None."""
+        found = self.names.get(name_key(name))
+        return None if found is None else cast("n.Entity", self.node(found))
+
+    def name(self, name: str, entity_id: str) -> bool:
+        """Let `name` stand for an entity; False when it stands for one (or this one) already."""
+        key = name_key(name)
+        if not key or key in self.names:
+            return False
+        self.names[key] = entity_id
+        return True
+
+    def slot(self, memory: n.Memory) -> None:
+        """Put an active memory in its slot, in the order of ids."""
+        if memory.slot:
+            insort(self.slots.setdefault(memory.slot, []), memory.id, key=number)
+
+    def unslot(self, memory: n.Memory) -> None:
+        """Take a memory that is no longer active out of its slot."""
+        if memory.slot and (members := self.slots.get(memory.slot)) and memory.id in members:
+            members.remove(memory.id)
+            if not members:
+                del self.slots[memory.slot]
+
+    # -- edges -------------------------------------------------------------------------
+
+    def link(
+        self, tail: str, head: str, edge: n.Edge | n.Relation, *, known: bool = False
+    ) -> None:
+        """Add an edge; its key is its kind, or its id for a relation. A relation's id must be
+        the next one, unless it is `known` (from a snapshot).
+
+        Raises:
+            InvariantError: an end is missing or the edge exists.
+        """
+        key = edge.id if isinstance(edge, n.Relation) else edge.kind
+        if tail not in self or head not in self or self.nx.has_edge(tail, head, key):
+            msg = f"edge {tail} -[{key}]-> {head} exists or has no end"
+            raise InvariantError(msg)
+        self.nx.add_edge(tail, head, key, data=edge)
+        self.edge_count += 1
+        if isinstance(edge, n.Relation):
+            if not known:
+                self.count(edge.id)
+            self.relations[edge.id] = (tail, head)
+
+    def edge(self, tail: str, head: str, key: str) -> n.Edge | n.Relation | None:
+        """Return the struct of an edge, or None."""
+        box = self.nx._succ.get(tail, {}).get(head, {}).get(key)  # noqa: SLF001
+        return None if box is None else cast("n.Edge | n.Relation", box.data)
+
+    def relation(self, relation_id: str) -> n.Relation:
+        """Return a relation by its id; raises InvariantError when there is none."""
+        ends = self.relations.get(relation_id)
+        found = None if ends is None else self.edge(*ends, relation_id)
+        if not isinstance(found, n.Relation):
+            msg = f"{relation_id!r} is no relation of this graph"
+            raise InvariantError(msg)
+        return found
+
+    def strengthen(self, tail: str, head: str, kind: str, at: float, gain: float) -> None:
+        """Touch the edge of `kind`, or add it with weight 1."""
+        edge = self.edge(tail, head, kind)
+        if edge is None:
+            self.link(tail, head, n.Edge(kind, 1.0, at))
+        else:
+            self.touch(edge, at, gain, self.importance(tail, head))
+
+    def touch(
+        self, edge: n.Edge | n.Relation, at: float, gain: float, importance: float
+    ) -> None:
+        """Reinforce an edge at time `at` (formula in decay.py)."""
+        half_life = decay.half_life_s(edge.kind, importance)
+        edge.weight, edge.at = decay.reinforce(edge.weight, edge.at, at, half_life, gain)
+
+    def importance(self, *node_ids: str) -> float:
+        """Return the highest importance among the memories of `node_ids`, 0.5 if there is none."""
+        found = [m.importance for i in node_ids if isinstance(m := self.node(i), n.Memory)]
+        return max(found, default=0.5)
+
+    def out(self, node_id: str, kind: str) -> Iterator[tuple[str, n.Edge | n.Relation]]:
+        """Iterate over (head, edge) of the edges of `kind` that leave a node."""
+        yield from self._along(self.nx._succ, node_id, kind)  # noqa: SLF001
+
+    def into(self, node_id: str, kind: str) -> Iterator[tuple[str, n.Edge | n.Relation]]:
+        """Iterate over (tail, edge) of the edges of `kind` that enter a node."""
+        yield from self._along(self.nx._pred, node_id, kind)  # noqa: SLF001
+
+    @staticmethod
+    def _along(
+        adjacency: Mapping[str, Mapping[str, _Keyed]], node_id: str, kind: str
+    ) -> Iterator[tuple[str, n.Edge | n.Relation]]:
+        for other, keyed in adjacency.get(node_id, {}).items():
+            for box in keyed.values():
+                if box.data.kind == kind:  # type: ignore[union-attr]
+                    yield other, cast("n.Edge | n.Relation", box.data)
+
+    def edges(self) -> Iterator[tuple[str, str, n.Edge | n.Relation]]:
+        """Iterate over (tail, head, edge) of all edges, in the order the tails were added."""
+        for tail, heads in self.nx._succ.items():  # noqa: SLF001
+            for head, keyed in heads.items():
+                for box in keyed.values():
+                    yield tail, head, box.data
+
+    def around(self, node_id: str, limit: int) -> Iterator[tuple[str, n.Edge | n.Relation, bool]]:
+        """Iterate over (neighbour, edge, outgoing) of a node in both directions, the newest
+        `limit` neighbours of each direction only: hubs cost no more than others."""
+        succ, pred = self.nx._succ.get(node_id), self.nx._pred.get(node_id)  # noqa: SLF001
+        for adjacency, outgoing in ((succ, True), (pred, False)):
+            for other, keyed in islice(reversed((adjacency or {}).items()), limit):
+                for box in keyed.values():
+                    yield other, box.data, outgoing
+
+    def degree(self, node_id: str) -> int:
+        """Return the number of neighbours, both directions."""
+        return len(self.nx._succ[node_id]) + len(self.nx._pred[node_id])  # noqa: SLF001

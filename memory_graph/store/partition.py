@@ -1,0 +1,384 @@
+"""A partition: one SQLite file that owns the histories of many users.
+
+A partition has one owner at a time. Opening it raises the epoch in the file, and every write
+checks in its own transaction that the epoch is still the one it opened with: an owner that was
+replaced, however long it slept, learns it before it can write a row.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from reverie.memory_graph.errors import (
+    ClosedError,
+    DataFolderError,
+    FencedError,
+    StorageFailedError,
+)
+from reverie.memory_graph.store import branches, outbox, results, slots
+from reverie.memory_graph.store.check import check
+from reverie.memory_graph.store.records import ErasureCounts
+from reverie.memory_graph.store.schema import (
+    PARTITION_ID,
+    PARTITION_SCHEMA,
+    PARTITION_VERSION,
+    TEXT_COLUMNS,
+    USER_TABLES,
+    RowHash,
+)
+from reverie.memory_graph.store.sqlite import Database, closed_on_error, open_database
+from reverie.memory_graph.store.users import begin_history, find_user, fresh_generation, users_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from reverie.memory_graph.ids import Key
+    from reverie.memory_graph.store.records import (
+        Loaded,
+        PendingTurns,
+        QuarantinedTurn,
+        UserImage,
+    )
+
+
+class Transaction:
+    """The writes of one transaction. It ends with the `with` block that gave it.
+
+    The methods that need a user raise `InvariantError` when it has no history.
+    """
+
+    def __init__(self, db: Database) -> None:
+        """Made by `Partition.write`."""
+        self._open: Database | None = db
+
+    @property
+    def _db(self) -> Database:
+        if self._open is None:
+            msg = "this transaction has ended"
+            raise ClosedError(msg)
+        return self._open
+
+    def end(self) -> None:
+        """Refuse further writes; called when the block is left."""
+        self._open = None
+
+    # -- the journal ---------------------------------------------------------------------
+
+    def append(self, key: Key, events: Sequence[bytes]) -> int:
+        """Add encoded events to the end of a user's history; a new user begins one.
+
+        Returns:
+            The head: the seq of the last event. Seqs run from 1 without a gap.
+        """
+        user = find_user(self._db, key)
+        if user is None or not user.live:
+            user = begin_history(self._db, key)
+        verify, generation, uid = RowHash(key), user.generation, user.uid
+        self._db.change_many(
+            "INSERT INTO journal (uid, generation, seq, checksum, payload) VALUES (?, ?, ?, ?, ?)",
+            [
+                (uid, generation, seq, verify.event(generation, seq, event), event)
+                for seq, event in enumerate(events, user.head + 1)
+            ],
+        )
+        head = user.head + len(events)
+        self._db.rows(
+            "UPDATE users SET head = ?, tail_bytes = tail_bytes + ? WHERE uid = ?",
+            (head, sum(map(len, events)), uid),
+        )
+        return head
+
+    def save_snapshot(
+        self, key: Key, seq: int, blob: bytes, *, embedder: str, format_version: int = 1
+    ) -> None:
+        """Keep `blob` as the state after event `seq`, then drop what it makes needless.
+
+        Args:
+            key: whose state it is.
+            seq: between the last rewind and the head.
+            blob: the encoded state; the store does not read it.
+            embedder: id of the model that made the vectors in it.
+            format_version: of the encoding of `blob`.
+
+        Raises:
+            InvariantError: `seq` is past the head, or before the last rewind.
+        """
+        branches.save_snapshot(self._db, key, seq, blob, embedder=embedder, fmt=format_version)
+
+    # -- requests ------------------------------------------------------------------------
+
+    def result_of(self, request_id: str, fingerprint: bytes) -> bytes | None:
+        """Return the result of an earlier request of this id in this partition, or None.
+
+        Raises:
+            RequestReusedError: its fingerprint differs.
+            StaleGenerationError: its user was rewound since.
+        """
+        return results.result_of(self._db, request_id, fingerprint)
+
+    def keep_result(
+        self, request_id: str, key: Key | None, fingerprint: bytes, result: bytes
+    ) -> None:
+        """Keep a result for `result_of`, erased with `key`; the last 20,000 are kept."""
+        results.keep_result(self._db, request_id, key, fingerprint, result)
+
+    # -- the outbox ----------------------------------------------------------------------
+
+    def enqueue(self, key: Key, turn_ids: Iterable[str]) -> None:
+        """Let turns wait for extraction; one that is there already keeps its place."""
+        outbox.enqueue(self._db, key, turn_ids)
+
+    def dequeue(self, key: Key, turn_ids: Iterable[str]) -> None:
+        """Remove turns that are done, waiting or quarantined ones alike."""
+        outbox.dequeue(self._db, key, turn_ids)
+
+    def fail(self, key: Key, turn_id: str, error: str) -> int:
+        """Count a failed extraction; returns the attempts so far, 0 for a turn not there."""
+        return outbox.fail(self._db, key, turn_id, error)
+
+    def quarantine(self, key: Key, turn_id: str) -> None:
+        """Give a turn up until it is requeued."""
+        outbox.quarantine(self._db, key, turn_id)
+
+    def requeue(self, key: Key, turn_ids: Iterable[str]) -> int:
+        """Let quarantined turns wait again, attempts at 0; returns how many there were."""
+        return outbox.requeue(self._db, key, turn_ids)
+
+    # -- save slots ----------------------------------------------------------------------
+
+    def pin(self, world: str, tag: str, *, operation: str) -> int:
+        """Note where every user of a world stands; returns how many. See `slots.pin`."""
+        return slots.pin(self._db, world, tag, operation)
+
+    def unpin(self, world: str, tag: str) -> int:
+        """Remove a pin and what only it kept; returns how many users it had."""
+        return slots.unpin(self._db, world, tag)
+
+    def rewind(self, world: str, tag: str, *, operation: str) -> int:
+        """Put every user of a world back to a pin; returns how many. See `slots.rewind`."""
+        return slots.rewind(self._db, world, tag, operation)
+
+    def import_user(self, image: UserImage, world: str, *, operation: str) -> bool:
+        """Make the user of an image in `world`; False when done before. See `slots.import_user`."""
+        return slots.import_user(self._db, image, world, operation)
+
+    # -- erasure -------------------------------------------------------------------------
+
+    def erase(self, key: Key) -> ErasureCounts:
+        """Delete every row of a user: all generations, pins, results and turns.
+
+        Copies remain in the file until `Partition.scrub` has run after the transaction.
+        """
+        db = self._db
+        user = find_user(db, key)
+        if user is None:
+            return ErasureCounts()
+        deleted = {
+            table: db.change(f"DELETE FROM {table} WHERE uid = ?", (user.uid,))  # noqa: S608
+            for table in USER_TABLES
+        }
+        db.rows("DELETE FROM users WHERE uid = ?", (user.uid,))
+        db.rows("UPDATE owner SET floor = MAX(floor, ?)", (user.generation,))
+        return ErasureCounts(
+            events=deleted["journal"],
+            snapshots=deleted["snapshots"],
+            results=deleted["results"],
+            turns=deleted["outbox"],
+            pins=deleted["pins"],
+            generations=deleted["generations"],
+        )
+
+
+class Partition:
+    """One open partition file. Used by one thread at a time, not always the same one."""
+
+    def __init__(self, db: Database, epoch: int) -> None:
+        """Take over an open file; use `Partition.open`."""
+        self._db = db
+        self.epoch = epoch
+        self.path = db.path
+
+    @classmethod
+    def open(cls, path: Path, *, index: int, owner: str, vfs: str | None = None) -> Partition:
+        """Open or create the file and take it over from whoever had it.
+
+        Args:
+            path: the file; its folder exists.
+            index: the number of the partition; a file of another number is refused.
+            owner: who opens it, for people.
+            vfs: name of a registered SQLite file layer; None is the system's.
+
+        Raises:
+            DataFolderError: not a partition, not this one, or of a newer format.
+            StorageReadOnlyError: it cannot be written.
+            StorageFailedError: damaged.
+        """
+        db = open_database(
+            path,
+            application_id=PARTITION_ID,
+            version=PARTITION_VERSION,
+            schema=PARTITION_SCHEMA,
+            vfs=vfs,
+        )
+        with closed_on_error(db), db.write():
+            db.rows(
+                "INSERT OR IGNORE INTO owner (id, epoch, owner, partition) VALUES (1, 0, '', ?)",
+                (index,),
+            )
+            ((epoch, found),) = db.rows(
+                "UPDATE owner SET epoch = epoch + 1, owner = ? RETURNING epoch, partition",
+                (owner,),
+            )
+            if found != index:
+                msg = f"{path} holds partition {found}, not {index}"
+                raise DataFolderError(msg, path=str(path))
+        return cls(db, epoch)
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        self._db.close()
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Open a transaction; when the block ends without an exception, all of it is durable.
+
+        Raises:
+            FencedError: another owner has opened the partition since; nothing was stored.
+            StorageFullError: no space; nothing was stored, the partition stays usable.
+            StorageFailedError: an input/output error; the partition must be reopened.
+        """
+        txn = Transaction(self._db)
+        try:
+            with self._db.write(self._require_ownership):
+                yield txn
+        finally:
+            txn.end()
+
+    def _require_ownership(self) -> None:
+        row = self._db.row("SELECT epoch, owner FROM owner")
+        if row is None:
+            msg = f"{self.path} has lost its owner row"
+            raise StorageFailedError(msg, path=str(self.path))
+        epoch, owner = row
+        if epoch != self.epoch:
+            msg = f"{self.path} was taken over by {owner} (epoch {epoch}, ours is {self.epoch})"
+            raise FencedError(msg, path=str(self.path), owner=owner, epoch=epoch)
+
+    # -- reads ---------------------------------------------------------------------------
+
+    def worlds(self) -> list[str]:
+        """Return the worlds that have users here, in order."""
+        rows = self._db.rows("SELECT DISTINCT world FROM users WHERE live = 1 ORDER BY world")
+        return [world for (world,) in rows]
+
+    def users(self, world: str) -> list[str]:
+        """Return the ids of a world's users here, in order."""
+        return [user.user_id for user in users_of(self._db, world) if user.live]
+
+    def state(self, key: Key) -> tuple[int, int] | None:
+        """Return (generation, head) of a user, or None when it is absent."""
+        user = find_user(self._db, key)
+        return (user.generation, user.head) if user is not None and user.live else None
+
+    def load(self, key: Key) -> Loaded | None:
+        """Return what a user's graph is built from, or None when it is absent.
+
+        Raises:
+            JournalDamagedError: names the first event that is missing, damaged or one too many.
+        """
+        with self._db.read():
+            user = find_user(self._db, key)
+            if user is None or not user.live:
+                return None
+            return branches.load_position(self._db, user, user.generation, user.head)
+
+    def tail_bytes(self, key: Key) -> int:
+        """Return the size of the events after the newest snapshot; 0 for an absent user."""
+        user = find_user(self._db, key)
+        return 0 if user is None else user.tail_bytes
+
+    def snapshot_bytes(self, key: Key) -> int:
+        """Return the size of the newest snapshot; 0 without one."""
+        user = find_user(self._db, key)
+        return 0 if user is None else user.snapshot_bytes
+
+    def next_generation(self, key: Key) -> int:
+        """Return the generation of what a user writes next: of an absent one, a new generation."""
+        with self._db.read():
+            user = find_user(self._db, key)
+            return user.next_generation if user is not None else fresh_generation(self._db)
+
+    def pending(self, limit: int, *, per_user: int = 32) -> list[PendingTurns]:
+        """Return up to `limit` users with up to `per_user` turns to extract, oldest first."""
+        with self._db.read():
+            return outbox.pending(self._db, limit, per_user)
+
+    def pending_of(self, key: Key, limit: int) -> list[str]:
+        """Return up to `limit` turns of one user that wait for extraction, oldest first."""
+        with self._db.read():
+            user = find_user(self._db, key)
+            return [] if user is None else outbox.pending_of(self._db, user.uid, limit)
+
+    def quarantined(self, world: str | None = None) -> list[QuarantinedTurn]:
+        """Return the turns that were given up, in one world or in all."""
+        return outbox.quarantined(self._db, world)
+
+    def tags(self, world: str) -> list[str]:
+        """Return the tags pinned in a world, in order."""
+        rows = self._db.rows("SELECT tag FROM tags WHERE world = ? ORDER BY tag", (world,))
+        return [tag for (tag,) in rows]
+
+    def export_pin(self, world: str, tag: str) -> Iterator[UserImage]:
+        """Return the pinned users one by one, each read when it is asked for.
+
+        Raises:
+            UnknownCheckpointError: no such tag in this world; at once.
+            JournalDamagedError: a user does not verify; when it is reached.
+        """
+        slots.require_tag(self._db, world, tag)
+        return slots.export_pin(self._db, world, tag)
+
+    def export_user(self, key: Key) -> UserImage | None:
+        """Return a user as it is now, whole, or None when it is absent."""
+        with self._db.read():
+            return slots.export_user(self._db, key)
+
+    # -- the whole file ------------------------------------------------------------------
+
+    def scrub(self) -> None:
+        """Leave no copy of deleted rows in the file or its log. Run after `Transaction.erase`.
+
+        Deleted rows are overwritten where they lay, but rows that SQLite once moved between
+        pages leave copies in the unused part of the old page, which it does not clear (measured:
+        9 of 9,000). Hence the file is built anew. This takes time and memory in proportion to
+        the file, so erase several users first, then scrub once.
+
+        Raises:
+            OverloadedError: another connection reads the file; try again.
+            StorageFullError: no space for the second copy; try again.
+        """
+        self._db.rewrite()
+        self._db.truncate_log()
+
+    @staticmethod
+    def rows_hold(path: Path, needle: bytes) -> bool:
+        """Return whether a row of a partition file, of whatever user, holds a byte string.
+
+        Opens the file beside its owner, claims nothing and writes nothing.
+        """
+        db = open_database(
+            path, application_id=PARTITION_ID, version=PARTITION_VERSION, schema=PARTITION_SCHEMA
+        )
+        try:
+            return any(
+                db.row(f"SELECT 1 FROM {table} WHERE instr({column}, ?) LIMIT 1", (needle,))  # noqa: S608
+                for table, column in TEXT_COLUMNS
+            )
+        finally:
+            db.close()
+
+    def check(self) -> list[str]:
+        """Return every broken invariant in words; empty for a sound partition."""
+        return check(self._db)

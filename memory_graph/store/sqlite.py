@@ -1,0 +1,366 @@
+"""One SQLite file: how it is opened, written and read, and what its errors become.
+
+The only module that imports the driver. Laws kept here:
+
+- one COMMIT is one fsync of the write-ahead log, and nothing is acknowledged before it;
+- an input/output error breaks the connection for good (`StorageFailedError` from then on): the
+  kernel may have dropped the pages that it could not write, so a second fsync proves nothing;
+- text that is deleted is overwritten: `secure_delete` is on for every page of every file.
+
+A trap of the driver: a text of several statements stops at the first one that returns a row until
+that row is fetched, so every statement here is run alone and fetched to its end.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from reverie.memory_graph.errors import (
+    DataFolderError,
+    InternalError,
+    InvariantError,
+    OverloadedError,
+    ReverieError,
+    StorageFailedError,
+    StorageFullError,
+    StorageReadOnlyError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+Value = None | int | float | bytes | str
+
+MIN_SQLITE = (3, 51, 3)  # earlier ones can corrupt a file when the log restarts
+BUSY_TIMEOUT_S = 5.0
+CHECKPOINT_PAGES = 1_000  # 4 MB of log, then its pages move into the main file
+WAL_LIMIT_BYTES = 16 * 1024 * 1024  # a log that grew beyond is cut back
+
+_PRAGMAS = (
+    "synchronous = FULL",
+    "secure_delete = ON",
+    "foreign_keys = OFF",
+    "temp_store = MEMORY",  # a spilled sort must not leave text in the system's temporary folder
+    "cell_size_check = ON",
+    "trusted_schema = OFF",
+    f"journal_size_limit = {WAL_LIMIT_BYTES}",
+)
+
+
+@functools.cache
+def check_version() -> None:
+    """Refuse an SQLite library older than `MIN_SQLITE`.
+
+    Raises:
+        StorageFailedError: too old; the message names the way out.
+    """
+    found = apsw.sqlite_lib_version()
+    if tuple(int(part) for part in found.split(".")[:3]) < MIN_SQLITE:
+        wanted = ".".join(map(str, MIN_SQLITE))
+        msg = f"SQLite {found} is too old; install apsw >= {wanted}"
+        raise StorageFailedError(msg, found=found, wanted=wanted)
+
+
+class Database:
+    """One open SQLite file. Used by one thread at a time, not always the same one."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        """Take over a connection; use `open_database`."""
+        self.path = path
+        self._connection: apsw.Connection | None = connection
+        self._failure: str | None = None
+        self._is_writing = False
+        self._is_spoiled = False
+        self._log_pages = 0
+
+        def count_log_pages(_connection: apsw.Connection, _name: str, pages: int) -> int:
+            self._log_pages = pages
+            return apsw.SQLITE_OK
+
+        # Replaces SQLite's own checkpointing, which swallows the errors of its fsync.
+        connection.set_wal_hook(count_log_pages)
+
+    # -- statements ----------------------------------------------------------------------
+
+    def rows(self, sql: str, args: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement and return all of its rows."""
+        try:
+            return self._usable().execute(sql, args).fetchall()
+        except apsw.Error as exc:
+            raise self._failed(exc) from exc
+
+    def row(self, sql: str, args: Sequence[Value] = ()) -> tuple[Any, ...] | None:
+        """Run one statement and return its first row, or None."""
+        found = self.rows(sql, args)
+        return found[0] if found else None
+
+    def change(self, sql: str, args: Sequence[Value] = ()) -> int:
+        """Run one statement and return how many rows it changed."""
+        self.rows(sql, args)
+        return self._usable().changes()
+
+    def change_many(self, sql: str, many: Iterable[Sequence[Value]]) -> None:
+        """Run one statement once for each of `many` argument lists."""
+        try:
+            self._usable().executemany(sql, many).fetchall()
+        except apsw.Error as exc:
+            raise self._failed(exc) from exc
+
+    # -- transactions --------------------------------------------------------------------
+
+    @contextmanager
+    def write(self, guard: Callable[[], None] | None = None) -> Iterator[None]:
+        """Run the body in one transaction: all of it is on disk afterwards, or none of it.
+
+        Args:
+            guard: runs inside the transaction before the body; what it raises refuses the write.
+
+        Raises:
+            StorageFullError: nothing was stored; the file stays usable.
+            StorageFailedError: an input/output error; every later call raises it too.
+            OverloadedError: another connection held the file for `BUSY_TIMEOUT_S`.
+        """
+        if self._usable().in_transaction:
+            msg = "a transaction is open already"
+            raise InvariantError(msg)
+        self.rows("BEGIN IMMEDIATE")
+        self._is_writing = True
+        try:
+            if guard is not None:
+                guard()
+            yield
+            self.rows("COMMIT")  # THE MOMENT OF DURABILITY: the log is synced when this returns.
+        except BaseException:
+            self._roll_back()
+            raise
+        finally:
+            self._is_writing = self._is_spoiled = False
+        self._checkpoint_if_due()
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Let every statement of the body see the same state; joins an open transaction."""
+        if self._usable().in_transaction:
+            yield
+            return
+        self.rows("BEGIN")
+        try:
+            yield
+        finally:
+            self._roll_back()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._usable().in_transaction
+
+    def _roll_back(self) -> None:
+        connection = self._connection
+        # SQLite ends the transaction itself on some errors (disk full, input/output).
+        if connection is None or not connection.in_transaction:
+            return
+        try:
+            connection.execute("ROLLBACK").fetchall()
+        except apsw.Error as exc:
+            self._break(f"rollback failed: {exc}")
+
+    def _checkpoint_if_due(self) -> None:
+        if self._log_pages < CHECKPOINT_PAGES:
+            return
+        self._log_pages = 0
+        # The write is durable whatever happens here, so an error must not deny it: it breaks the
+        # file for the next call. A reader in the way only means that a later commit tries again.
+        try:
+            self._usable().wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except (apsw.BusyError, apsw.LockedError, apsw.FullError):
+            pass
+        except apsw.Error as exc:
+            self._break(f"checkpoint failed: {exc}")
+
+    # -- the whole file ------------------------------------------------------------------
+
+    def truncate_log(self) -> None:
+        """Move the log into the main file and cut it to zero bytes.
+
+        Raises:
+            OverloadedError: a reader is in the way; try again.
+            StorageFailedError: the log is not empty afterwards.
+        """
+        try:
+            self._usable().wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error as exc:
+            raise self._failed(exc) from exc
+        self._log_pages = 0
+        log = self.path.with_name(self.path.name + "-wal")
+        with suppress(FileNotFoundError):
+            if left := log.stat().st_size:
+                msg = f"{log} still holds {left:,} bytes after its checkpoint"
+                raise StorageFailedError(msg, path=str(log))
+
+    def rewrite(self) -> None:
+        """Build the file anew from its live rows. Needs memory and disk for another copy of it."""
+        self.rows("VACUUM")
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            connection.close()
+        except apsw.Error as exc:
+            raise self._failed(exc) from exc
+
+    # -- errors --------------------------------------------------------------------------
+
+    def _usable(self) -> apsw.Connection:
+        if self._failure is not None:
+            msg = f"{self.path} failed and must be reopened: {self._failure}"
+            raise StorageFailedError(msg, path=str(self.path))
+        if self._connection is None:
+            msg = f"{self.path} is closed"
+            raise StorageFailedError(msg, path=str(self.path))
+        if self._is_spoiled:
+            msg = f"{self.path}: a statement of this transaction failed, so it cannot go on"
+            raise StorageFailedError(msg, path=str(self.path))
+        return self._connection
+
+    def _break(self, failure: str) -> None:
+        self._failure = failure
+        if self._connection is not None:
+            # Closing, also by the garbage collector, would checkpoint, and so retry the fsync.
+            with suppress(apsw.Error):
+                self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+    def _failed(self, exc: apsw.Error) -> ReverieError:
+        if isinstance(exc, apsw.IOError):
+            self._break(str(exc))
+        # SQLite may have ended the transaction, or done half of the statement: a caller that
+        # catches this error must not be able to write on, or to commit.
+        self._is_spoiled = self._is_writing
+        return our_error(exc, self.path)
+
+
+def our_error(exc: apsw.Error, path: Path) -> ReverieError:
+    """Return the error of this package that tells the same as the driver's `exc`."""
+    where = str(path)
+    match exc:
+        case apsw.FullError():
+            return StorageFullError(f"no space left for {where}; nothing was stored", path=where)
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+            return StorageReadOnlyError(f"{where} cannot be written: {exc}", path=where)
+        case apsw.IOError():
+            return StorageFailedError(f"{where}: input/output error: {exc}", path=where)
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StorageFailedError(f"{where} is damaged: {exc}", path=where)
+        case apsw.BusyError() | apsw.LockedError():
+            return OverloadedError(f"{where} is in use by another connection", path=where)
+        case apsw.ConstraintError() | apsw.TooBigError():
+            return InvariantError(f"{where}: {exc}", path=where)
+        case _:
+            return InternalError(f"{where}: {type(exc).__name__}: {exc}", path=where)
+
+
+@contextmanager
+def closed_on_error(database: Database) -> Iterator[None]:
+    """Close `database` when the body raises."""
+    try:
+        yield
+    except BaseException:
+        database.close()
+        raise
+
+
+def open_database(
+    path: Path, *, application_id: int, version: int, schema: Sequence[str], vfs: str | None = None
+) -> Database:
+    """Open `path`, and create it with `schema` when it is new.
+
+    Args:
+        path: the file; its folder exists.
+        application_id: what kind of file it is, stored in its header.
+        version: the newest format that this code reads.
+        schema: the statements that make the tables.
+        vfs: name of a registered SQLite file layer; None is the system's.
+
+    Raises:
+        DataFolderError: another kind of file, a newer format, or no SQLite file at all.
+        StorageReadOnlyError: the file or its folder cannot be written.
+        StorageFailedError: damaged, or the file system cannot hold a write-ahead log.
+    """
+    check_version()
+    is_created = not path.exists()
+    try:
+        connection = apsw.Connection(str(path), vfs=vfs)
+    except apsw.Error as exc:
+        raise our_error(exc, path) from exc
+    try:
+        connection.set_busy_timeout(int(BUSY_TIMEOUT_S * 1000))
+        _identify(connection, path, application_id, version)
+        _configure(connection, path)
+        database = Database(connection, path)
+        with database.write():
+            if database.row("SELECT 1 FROM sqlite_schema LIMIT 1") is None:
+                for statement in schema:
+                    database.rows(statement)
+                database.rows(f"PRAGMA application_id = {application_id}")
+                database.rows(f"PRAGMA user_version = {version}")
+    except BaseException as exc:
+        connection.close()
+        if isinstance(exc, apsw.Error):
+            raise our_error(exc, path) from exc
+        raise
+    if is_created:
+        sync_folder(path.parent)
+    return database
+
+
+def _identify(connection: apsw.Connection, path: Path, application_id: int, version: int) -> None:
+    """Look before anything is written: a stranger's database must stay as it is."""
+    if connection.readonly("main"):  # SQLite falls back to reading without a word
+        msg = f"{path} cannot be written"
+        raise StorageReadOnlyError(msg, path=str(path))
+    try:
+        kind = connection.pragma("application_id")
+        found = connection.pragma("user_version")
+        is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+    except apsw.NotADBError as exc:
+        msg = f"{path} is no file of reverie, or its header is damaged"
+        raise DataFolderError(msg, path=str(path)) from exc
+    if is_empty and kind == found == 0:
+        return
+    if kind != application_id:
+        msg = f"{path} is a database of something else"
+        raise DataFolderError(msg, path=str(path))
+    if not isinstance(found, int) or found > version:
+        msg = f"{path} has format {found}; this version of reverie reads up to {version}"
+        raise DataFolderError(msg, path=str(path), found=int(found or 0), supported=version)
+
+
+def _configure(connection: apsw.Connection, path: Path) -> None:
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        msg = f"{path}: no write-ahead log here (mode {mode}); use a local disk"
+        raise StorageFailedError(msg, path=str(path))
+    for pragma in _PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    if connection.pragma("secure_delete") != 1 or connection.pragma("synchronous") != 2:  # noqa: PLR2004
+        msg = f"{path}: this SQLite refuses secure_delete or synchronous=FULL"
+        raise StorageFailedError(msg, path=str(path))
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names of new files in `folder` survive a power loss."""
+    if os.name == "nt":  # folders cannot be opened there; its file systems journal names
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

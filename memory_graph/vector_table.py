@@ -1,0 +1,209 @@
+"""Vectors by id in one float32 matrix, ranked exactly, with as little spare room as can be.
+
+Row order is the order of adding; a replaced vector keeps its row. A removed row is zeroed at once
+and stays until `compact` closes the gaps. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reverie.memory_graph.errors import InvalidValueError
+from reverie.memory_graph.topk import top, top_accepted
+
+Float32: TypeAlias = NDArray[np.float32]
+Rows: TypeAlias = NDArray[np.intp]
+
+FLOAT_BYTES = 4
+DEAD_SHARE = 0.2
+MIN_DEAD = 16
+_MIN_STD = 1e-6
+_GROWTH = 1.25  # not 2: resident memory is what limits the number of users
+_CHUNK_ROWS = 1024
+
+
+class Hits(list[tuple[str, float]]):
+    """`(id, cosine)`, best first, with `mean` and `std` of the query's cosines with all rows."""
+
+    __slots__ = ("mean", "std")
+
+    def __init__(self, hits: Iterable[tuple[str, float]], background: tuple[float, float]) -> None:
+        super().__init__(hits)
+        self.mean, self.std = background
+
+
+class VectorTable:
+    """The rows of one user. `matrix`, `ids`, `rows` and `dead` are for reading."""
+
+    __slots__ = ("_room", "dead", "dim", "ids", "rows")
+
+    def __init__(self, dim: int) -> None:
+        """Start empty, for vectors of `dim` numbers."""
+        self.dim = dim
+        self._room: Float32 = np.zeros((0, dim), np.float32)
+        self.ids: list[str | None] = []  # by row; None once removed
+        self.rows: dict[str, int] = {}  # live ids, in the order of their rows
+        self.dead: list[int] = []  # removed rows
+
+    @property
+    def matrix(self) -> Float32:
+        """A view of all rows, dead ones too (zeros): float32 (len(ids), dim). Do not keep it."""
+        return self._room[: len(self.ids)]
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many rows are dead that compacting is worth its copy."""
+        return len(self.dead) > max(MIN_DEAD, DEAD_SHARE * len(self.ids))
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held, spare room included, without the ids themselves."""
+        tables = sum(map(sys.getsizeof, (self.ids, self.rows, self.dead)))
+        numbers = 32 * max(0, len(self.ids) - 257)  # row numbers; Python shares the smaller ones
+        return self._room.nbytes + tables + numbers
+
+    def checked(self, vectors: Float32, *shape: int) -> Float32:
+        """Return `vectors` as float32 of `shape`.
+
+        Raises:
+            InvalidValueError: another shape, or a number that is not finite.
+        """
+        array = np.asarray(vectors, np.float32)
+        if array.shape != shape:
+            msg = f"expected vectors of shape {shape}, got {array.shape}"
+            raise InvalidValueError(msg, dim=self.dim)
+        if not np.isfinite(array).all():
+            msg = "a vector holds a number that is not finite"
+            raise InvalidValueError(msg, dim=self.dim)
+        return array
+
+    def decoded(self, data: bytes, count: int) -> Float32:
+        """Return float32 little endian bytes as an array of shape (count, dim).
+
+        Raises:
+            InvalidValueError: another length, or a number that is not finite.
+        """
+        if len(data) != FLOAT_BYTES * self.dim * count:
+            msg = f"{len(data)} bytes are not {count} vectors of dimension {self.dim}"
+            raise InvalidValueError(msg, dim=self.dim)
+        return self.checked(np.frombuffer(data, "<f4").reshape(count, self.dim), count, self.dim)
+
+    def put(self, ids: Sequence[str], vectors: Float32) -> list[int]:
+        """Add or replace checked vectors, shape (len(ids), dim); return the rows replaced."""
+        replaced = list({self.rows[node_id]: None for node_id in ids if node_id in self.rows})
+        new = list(dict.fromkeys(node_id for node_id in ids if node_id not in self.rows))
+        self._reserve(len(new))
+        for row, node_id in enumerate(new, len(self.ids)):
+            self.rows[node_id] = row
+        self.ids.extend(new)
+        for node_id, vector in zip(ids, vectors, strict=True):  # the last one of an id stays
+            self._room[self.rows[node_id]] = vector
+        return replaced
+
+    def drop(self, node_id: str) -> int | None:
+        """Remove and zero a vector; return the row that is now dead, None for an unknown id."""
+        row = self.rows.pop(node_id, None)
+        if row is not None:
+            self.ids[row] = None
+            self._room[row] = 0.0
+            self.dead.append(row)
+        return row
+
+    def compact(self) -> Rows:
+        """Close the gaps in place and give spare room back; return the old rows, now 0, 1, ..."""
+        kept, used = self.live_rows(), len(self.ids)
+        for start in range(0, kept.size, _CHUNK_ROWS):
+            part = kept[start : start + _CHUNK_ROWS]
+            self._room[start : start + part.size] = self._room[part]
+        self._room[kept.size : used] = 0.0  # before the memory goes back: no copy is left there
+        self._resize(kept.size)
+        self.ids = list(self.rows)
+        self.rows = {node_id: row for row, node_id in enumerate(self.rows)}
+        self.dead = []
+        return kept
+
+    def live_rows(self) -> Rows:
+        """Return the rows that are not dead, ascending."""
+        rows = np.arange(len(self.ids))
+        return np.delete(rows, self.dead) if self.dead else rows
+
+    def id_of(self, row: int) -> str:
+        """Return the id of a live row."""
+        return cast("str", self.ids[row])
+
+    def export(self) -> tuple[list[str], bytes]:
+        """Return ids in row order and their vectors, float32 little endian."""
+        live = self.matrix[self.live_rows()] if self.dead else self.matrix
+        return list(self.rows), live.astype("<f4", copy=False).tobytes()
+
+    def ranked(
+        self,
+        query: Float32,
+        scores: Float32,
+        k: int,
+        allowed: Callable[[str], bool] | None = None,
+    ) -> Hits:
+        """Return the `k` rows that are nearest to `query`.
+
+        Args:
+            query: shape (dim,).
+            scores: its product with all rows, float32 (len(ids),), which is written to.
+            k: how many, at most.
+            allowed: asked from the best down, no more often than needed.
+        """
+        background = self.spread(scores)
+        scores[self.dead] = -np.inf
+
+        def again(rows: Rows) -> Float32:
+            return self.cosines(query, rows)
+
+        if allowed is None:
+            rows, cosines = top(scores, k, again)
+            found = list(zip(rows.tolist(), cosines.tolist(), strict=True))
+        else:
+            found = top_accepted(scores, k, lambda row: allowed(self.id_of(row)), again)
+        return Hits([(self.id_of(row), cosine) for row, cosine in found], background)
+
+    def cosines(self, query: Float32, rows: Rows) -> Float32:
+        """Return the cosines of some rows, to the bit the same for equal vectors.
+
+        A matrix product does not promise that: it adds up differently in its last rows.
+        """
+        products: Float32 = (self.matrix[rows] * query).sum(axis=1)
+        return products
+
+    def spread(self, scores: Float32) -> tuple[float, float]:
+        """Return mean and standard deviation of the scores of live rows, as `spread` does."""
+        return spread(np.delete(scores, self.dead) if self.dead else scores)
+
+    def similarities(self, query: Float32, ids: Sequence[str]) -> Float32:
+        """Return the cosines of given ids, float32 (len(ids),); NaN for an unknown one."""
+        rows = np.array([self.rows.get(node_id, -1) for node_id in ids], np.intp)
+        out = np.full(len(ids), np.nan, np.float32)
+        known = rows >= 0
+        out[known] = self.cosines(query, rows[known])
+        return out
+
+    def _reserve(self, extra: int) -> None:
+        room, needed = len(self._room), len(self.ids) + extra
+        if needed > room:
+            # A large addition is probably all there is; small ones will be followed by others.
+            bulk = extra * 4 >= room
+            self._resize(needed if bulk else max(needed, int(room * _GROWTH)))
+
+    def _resize(self, room: int) -> None:
+        # Moves pages instead of copying them. No view outlives the call that took it, which is
+        # what numpy's check would ask (it counts references, and a debugger misleads it).
+        self._room.resize((room, self.dim), refcheck=False)
+
+
+def spread(cosines: Float32) -> tuple[float, float]:
+    """Return mean and standard deviation (never 0); (0, 1) without any."""
+    if not cosines.size:
+        return 0.0, 1.0
+    return float(cosines.mean()), max(float(cosines.std()), _MIN_STD)

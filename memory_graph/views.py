@@ -1,0 +1,168 @@
+"""What a reader gets: plain values copied out of the graph."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from reverie.memory_graph import nodes as n
+from reverie.memory_graph.state import UserMemory
+
+ItemType: TypeAlias = Literal["memory", "message", "summary"]
+
+
+class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A memory, message or summary.
+
+    Attributes:
+        id: node id, unique for its user.
+        at: when it holds or was said, seconds: valid_from, said_at, or the end of a summary.
+        recorded_at: when the graph learned it, seconds.
+        sources: ids of the messages or memories that it derives from.
+        entities: names of the entities that it mentions.
+    """
+
+    id: str
+    type: ItemType
+    text: str
+    at: float
+    recorded_at: float
+    kind: n.MemoryKind | None = None
+    status: str = "active"
+    valid_from: float | None = None
+    valid_to: float | None = None
+    retired_at: float | None = None
+    retired_why: str = ""
+    importance: float | None = None
+    confidence: float | None = None
+    provenance: n.Provenance | None = None
+    told_by: str | None = None
+    pinned: bool = False
+    slot: str | None = None
+    hits: int = 0
+    session: str | None = None
+    speaker: str | None = None
+    role: str | None = None
+    external_id: str | None = None
+    sources: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: n.Metadata | None = None
+
+
+class Hit(Item, frozen=True, omit_defaults=True, kw_only=True):
+    """An item that answers a question, with the reason.
+
+    Attributes:
+        score: sum of `parts`.
+        parts: contribution of each signal to the score.
+        reasons: one line each, for people.
+    """
+
+    score: float
+    parts: dict[str, float]
+    reasons: tuple[str, ...] = ()
+
+
+class EntityView(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An entity. Times are seconds; `mentions` counts texts."""
+
+    id: str
+    name: str
+    type: str
+    aliases: tuple[str, ...] = ()
+    first_seen: float
+    last_seen: float
+    mentions: int
+
+
+class RelationView(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A triple by names; "user" is the owner. `weight` is decayed to the time of reading."""
+
+    id: str
+    head: str
+    predicate: str
+    tail: str
+    weight: float
+    confidence: float
+    recorded_at: float
+    valid_from: float | None = None
+    valid_to: float | None = None
+    retired_at: float | None = None
+    source: str | None = None
+
+
+def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str, object]:
+    """Return the fields of an `Item` of a node."""
+    match node:
+        case n.Message():
+            return _message_fields(memory, node)
+        case n.Summary():
+            fields: dict[str, object] = {"type": "summary", "at": node.to_at}
+            fields["retired_at"] = node.retired_at
+            fields["status"] = "active" if node.retired_at is None else "superseded"
+        case n.Memory():
+            fields = {
+                "type": "memory",
+                "at": node.recorded_at if node.valid_from is None else node.valid_from,
+                "kind": node.kind,
+                "status": node.status,
+                "valid_from": node.valid_from,
+                "valid_to": node.valid_to,
+                "retired_at": node.retired_at,
+                "retired_why": node.retired_why,
+                "importance": node.importance,
+                "confidence": node.confidence,
+                "provenance": node.provenance,
+                "told_by": node.told_by,
+                "pinned": node.pinned,
+                "slot": node.slot,
+                "hits": node.hits,
+                "tags": node.tags,
+                "metadata": node.metadata,
+                "topics": tuple(memory.display(t) for t, _ in memory.graph.out(node.id, n.IN_TOPIC)),
+            }
+    fields |= {"id": node.id, "text": node.text, "recorded_at": node.recorded_at}
+    sources = tuple(head for head, _ in memory.graph.out(node.id, n.DERIVED_FROM))
+    fields["sources"] = sources
+    fields["entities"] = _entities(memory, node.id)
+    if sources and isinstance(first := memory.graph.node(sources[0]), n.Message):
+        fields["session"] = memory.display(first.session)
+        fields["speaker"] = first.speaker
+    return fields
+
+
+def _message_fields(memory: UserMemory, node: n.Message) -> dict[str, object]:
+    return {
+        "id": node.id,
+        "type": "message",
+        "text": node.text,
+        "at": node.said_at,
+        "recorded_at": node.recorded_at,
+        "status": node.status,
+        "session": memory.display(node.session),
+        "speaker": node.speaker,
+        "role": node.role,
+        "external_id": node.external_id,
+        "entities": _entities(memory, node.id),
+        "metadata": node.metadata,
+    }
+
+
+def _entities(memory: UserMemory, node_id: str) -> tuple[str, ...]:
+    return tuple(memory.display(e) for e, _ in memory.graph.out(node_id, n.CONTAINS_ENTITY))
+
+
+def entity_view(entity: n.Entity) -> EntityView:
+    """Return the view of an entity."""
+    return EntityView(
+        id=entity.id,
+        name=entity.name,
+        type=entity.type,
+        aliases=entity.aliases,
+        first_seen=entity.first_seen,
+        last_seen=entity.last_seen,
+        mentions=entity.mentions,
+    )

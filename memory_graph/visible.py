@@ -1,0 +1,81 @@
+"""What can be seen, and when: active, believed at a recorded time, true at a world time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from reverie.memory_graph.nodes import Memory, Message, Relation, Summary
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """From where a read looks.
+
+    Attributes:
+        now: the reader's time in seconds; nothing recorded later is hidden by it.
+        as_of: only what was recorded by then, and as it was believed then.
+        valid_at: only statements that hold (held) at this time of the world.
+        archived: put-away memories answer too.
+        retired: superseded and expired memories answer too, marked as such.
+    """
+
+    now: float
+    as_of: float | None = None
+    valid_at: float | None = None
+    archived: bool = False
+    retired: bool = False
+
+
+def is_live(memory: Memory, now: float) -> bool:
+    """Return whether a memory is active and its time to live (from recording) is not over."""
+    return memory.status == "active" and (
+        memory.ttl_s is None or memory.recorded_at + memory.ttl_s > now
+    )
+
+
+def is_visible(node: Memory | Message | Summary, moment: Moment) -> bool:
+    """Return whether a read from `moment` may return `node`.
+
+    With `as_of`, a memory counts as it was believed then, whatever has become of it since. With
+    `valid_at`, a memory that was replaced later still answers for the time in which it held.
+    """
+    as_of = moment.as_of
+    if as_of is not None and node.recorded_at > as_of:
+        return False
+    match node:
+        case Message():
+            return moment.valid_at is None or node.said_at <= moment.valid_at
+        case Summary():
+            return node.retired_at is None or (as_of is not None and node.retired_at > as_of)
+        case Memory():
+            return _is_memory_visible(node, moment)
+
+
+def _is_memory_visible(memory: Memory, moment: Moment) -> bool:
+    if memory.status == "quarantined":
+        return False
+    if memory.status == "archived" and not moment.archived:
+        return False
+    at = moment.now if moment.as_of is None else moment.as_of
+    if memory.ttl_s is not None and memory.recorded_at + memory.ttl_s <= at:
+        return moment.retired
+    if moment.valid_at is not None:
+        begins = memory.recorded_at if memory.valid_from is None else memory.valid_from
+        ends = memory.valid_to
+        return begins <= moment.valid_at and (ends is None or ends > moment.valid_at)
+    if memory.retired_at is None or moment.retired:
+        return True
+    return moment.as_of is not None and memory.retired_at > moment.as_of
+
+
+def relation_holds(relation: Relation, moment: Moment) -> bool:
+    """Return whether a relation is believed, and holds, at the moment that is asked from."""
+    if moment.as_of is not None:
+        return relation.recorded_at <= moment.as_of and (
+            relation.retired_at is None or relation.retired_at > moment.as_of
+        )
+    if moment.valid_at is not None:
+        begins = relation.recorded_at if relation.valid_from is None else relation.valid_from
+        return begins <= moment.valid_at and (
+            relation.valid_to is None or relation.valid_to > moment.valid_at
+        )
+    return relation.retired_at is None

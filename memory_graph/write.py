@@ -1,0 +1,463 @@
+"""From drafts to events: the only place where new ids are given and names are resolved.
+
+A `Writer` applies each event to the state as it is made, so later events of the same request see
+the earlier ones. Everything that can be refused is checked before the first event; an error after
+it means that the caller must discard the state (the store rolls back).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from reverie.memory_graph import events
+from reverie.memory_graph import graph as g
+from reverie.memory_graph import nodes as n
+from reverie.memory_graph.apply import apply
+from reverie.memory_graph.drafts import (
+    OWNER,
+    Decision,
+    EntityDraft,
+    Kept,
+    MemoryDraft,
+    RelationDraft,
+    TurnDraft,
+    TurnOutcome,
+)
+from reverie.memory_graph.errors import (
+    InvalidValueError,
+    NothingToUndoError,
+    UnknownMemoryError,
+)
+from reverie.memory_graph.state import UserMemory
+from reverie.memory_graph.text import name_key, normalise
+from reverie.memory_graph.visible import is_live
+
+TWIN_CANDIDATES = 4
+
+
+class Writer:
+    """Makes and applies the events of one request at time `at` (seconds).
+
+    Attributes:
+        events: the events so far, for the journal.
+    """
+
+    def __init__(self, memory: UserMemory, at: float) -> None:
+        self.memory = memory
+        self.graph = memory.graph
+        self.at = at
+        self.events: list[events.Event] = []
+
+    def emit(self, event: events.Event) -> None:
+        """Apply an event and keep it for the journal."""
+        apply(self.memory, event)
+        self.memory.seq += 1
+        self.events.append(event)
+
+    # -- turns -------------------------------------------------------------------------
+
+    def turns(self, drafts: Sequence[TurnDraft], *, pending: bool) -> list[str]:
+        """Store turns in order and return their node ids.
+
+        A turn whose `external_id` is stored already with the same text is not stored again; its
+        id is returned, so an interrupted import can be repeated.
+
+        Raises:
+            InvalidValueError: an `external_id` that stands for another text. Nothing was done.
+        """
+        for draft in drafts:
+            known = self.graph.externals.get(draft.external_id or "")
+            if known is not None and self.memory.text_of(known) != draft.text:
+                msg = f"message id {draft.external_id!r} is stored already with another text"
+                raise InvalidValueError(msg, external_id=draft.external_id)
+        return [self._turn(draft, pending=pending) for draft in drafts]
+
+    def _turn(self, draft: TurnDraft, *, pending: bool) -> str:
+        if draft.external_id is not None and (old := self.graph.externals.get(draft.external_id)):
+            return old
+        said_at = self.at if draft.said_at is None else draft.said_at
+        session = self.graph.sessions.get(draft.session)
+        if session is None:
+            session = self.graph.next_id(g.SESSION)
+            self.emit(events.SessionOpened(at=self.at, id=session, name=draft.session))
+        speaker = draft.speaker or ("user" if draft.role == "user" else draft.role)
+        node = n.USER_NODE
+        if speaker != "user":
+            kind = "person" if draft.speaker and speaker != "assistant" else "agent"
+            node = self.entity(EntityDraft(speaker, kind), said_at)
+        turn_id = self.graph.next_id(g.MESSAGE)
+        self.emit(
+            events.MessageAdded(
+                at=self.at,
+                id=turn_id,
+                session=session,
+                speaker=speaker,
+                speaker_node=node,
+                role=draft.role,
+                text=draft.text,
+                said_at=said_at,
+                external_id=draft.external_id,
+                metadata=draft.metadata,
+                status="pending" if pending else "skipped",
+                vector=draft.vector,
+            )
+        )
+        return turn_id
+
+    def outcomes(self, outcomes: Sequence[TurnOutcome]) -> list[Kept]:
+        """Carry out what extraction and decisions made of pending turns.
+
+        A turn that is not pending any more is passed over. A decision whose target is not an
+        active memory is refused and its draft added: a spare memory is better than a lost one.
+        """
+        kept: list[Kept] = []
+        for outcome in outcomes:
+            turn = self.graph.node(outcome.turn_id)
+            if not isinstance(turn, n.Message) or turn.status not in {"pending", "quarantined"}:
+                # Places are kept, so that "#i" of later decisions still means the same draft.
+                kept += [Kept("NOOP", "", None, "turn settled already")] * len(outcome.memories)
+                continue
+            names = [*outcome.entities, *(e for m in outcome.memories for e in m.entities)]
+            entities = self.entities(names, turn.said_at)
+            self.emit(
+                events.TurnSettled(
+                    at=self.at,
+                    id=turn.id,
+                    status=outcome.status,
+                    entities=tuple(entities),
+                    vector=outcome.vector,
+                )
+            )
+            if outcome.status == "extracted":
+                for draft, decision in zip(outcome.memories, outcome.decisions, strict=True):
+                    kept.append(self.decided(draft, decision, kept))
+        return kept
+
+    # -- memories ----------------------------------------------------------------------
+
+    def decided(self, draft: MemoryDraft, decision: Decision, earlier: Sequence[Kept]) -> Kept:
+        """Keep a draft as a decision says. A target "#i" is the memory of `earlier[i]`."""
+        target, refused = decision.target, None
+        if target is not None and target.startswith("#"):
+            index = int(target[1:])
+            target = earlier[index].memory_id if index < len(earlier) else None
+        old = None if target is None else self.graph.node(target)
+        if decision.op != "ADD" and not (isinstance(old, n.Memory) and old.status == "active"):
+            refused = f"{decision.op} names no active memory ({decision.target})"
+        if refused is not None or decision.op == "ADD" or target is None:
+            twin = self.twin(draft)
+            if twin is not None:
+                return Kept("NOOP", twin, None, refused)
+            return Kept("ADD", self.remember(draft), None, refused)
+        match decision.op:
+            case "UPDATE":
+                return Kept("UPDATE", self.remember(draft, (target,)), target)
+            case "DELETE":
+                self._end_relations(target, draft.valid_from)
+                self._relations(draft, None)
+                self.retire(target, "superseded", draft.text, draft.valid_from)
+                return Kept("DELETE", target, target)
+            case _:
+                return Kept("NOOP", target)
+
+    def remember(self, draft: MemoryDraft, supersedes: Sequence[str] = ()) -> str:
+        """Keep a draft as a new memory, with its entities, topics and relations; return its id.
+
+        Raises:
+            UnknownMemoryError: a source or a superseded memory does not exist. Nothing was done.
+        """
+        for old in supersedes:
+            self.existing(old)
+        for source in draft.sources:
+            if not isinstance(self.graph.node(source), n.Message | n.Memory):
+                msg = f"no message or memory {source!r} to derive from"
+                raise UnknownMemoryError(msg, memory_id=source)
+        for old in supersedes:
+            self._end_relations(old, draft.valid_from)
+        entities = self.entities(draft.entities, self.at)
+        topics = [self._topic(name) for name in draft.topics]
+        memory_id = self.graph.next_id(g.MEMORY)
+        self.emit(
+            events.MemoryAdded(
+                at=self.at,
+                id=memory_id,
+                text=draft.text,
+                kind=draft.kind,
+                sources=tuple(dict.fromkeys(draft.sources)),
+                entities=tuple(entities),
+                supersedes=tuple(dict.fromkeys(supersedes)),
+                topics=tuple(dict.fromkeys(topics)),
+                valid_from=draft.valid_from,
+                valid_to=draft.valid_to,
+                confidence=draft.confidence,
+                importance=draft.importance,
+                slot=draft.slot,
+                provenance=draft.provenance,
+                told_by=draft.told_by,
+                sentiment=draft.sentiment,
+                ttl_s=draft.ttl_s,
+                pinned=draft.pinned,
+                tags=draft.tags,
+                metadata=draft.metadata,
+                vector=draft.vector,
+            )
+        )
+        self._relations(draft, memory_id)
+        return memory_id
+
+    def twin(self, draft: MemoryDraft) -> str | None:
+        """Return the active memory that says exactly this (after normalisation), or None."""
+        wanted = normalise(draft.text)
+        near: Iterable[tuple[str, float]] = ()
+        if draft.vector is not None and self.memory.vectors is not None:
+            query = np.frombuffer(draft.vector, dtype="<f4")
+            near = self.memory.vectors.search(query, TWIN_CANDIDATES, self._is_active)
+        elif draft.vector is None:
+            near = self.memory.words.search(draft.text, TWIN_CANDIDATES, self._is_active)
+        for memory_id, _ in near:
+            if normalise(self.memory.text_of(memory_id) or "") == wanted:
+                return memory_id
+        return None
+
+    def _is_active(self, node_id: str) -> bool:
+        node = self.graph.node(node_id)
+        return isinstance(node, n.Memory) and is_live(node, self.at)
+
+    def existing(self, memory_id: str) -> n.Memory:
+        """Return a memory of this user; raises UnknownMemoryError when there is none."""
+        node = self.graph.node(memory_id)
+        if not isinstance(node, n.Memory):
+            msg = f"no memory {memory_id!r} for this user"
+            raise UnknownMemoryError(msg, memory_id=memory_id)
+        return node
+
+    def revise(self, memory_id: str, text: str, vector: bytes | None) -> str:
+        """Replace a memory by a new one of another text and the same attributes; return its id.
+
+        Raises:
+            UnknownMemoryError: no such memory.
+            InvalidValueError: the memory is not active (update what replaced it instead).
+        """
+        old = self.existing(memory_id)
+        if old.status != "active":
+            msg = f"memory {memory_id} is {old.status}; update the memory that is active now"
+            raise InvalidValueError(msg, memory_id=memory_id)
+        entities = [self.graph.get(e, n.Entity) for e, _ in self.graph.out(memory_id, n.CONTAINS_ENTITY)]
+        wanted = normalise(text)
+        draft = MemoryDraft(
+            text=text,
+            kind=old.kind,
+            confidence=old.confidence,
+            importance=old.importance,
+            slot=old.slot,
+            valid_from=self.at,
+            provenance=old.provenance,
+            told_by=old.told_by,
+            ttl_s=old.ttl_s,
+            pinned=old.pinned,
+            tags=old.tags,
+            metadata=old.metadata,
+            entities=tuple(
+                EntityDraft(e.name, e.type) for e in entities if normalise(e.name) in wanted
+            ),
+            vector=vector,
+        )
+        return self.remember(draft, (memory_id,))
+
+    def edit(self, event: events.MemoryEdited) -> None:
+        """Change attributes of a memory; raises UnknownMemoryError when there is none."""
+        self.existing(event.id)
+        self.emit(event)
+
+    def retire(
+        self, memory_id: str, status: n.Status, reason: str, valid_to: float | None = None
+    ) -> bool:
+        """End a memory and the relations that came from it. False when it had ended already.
+
+        Raises:
+            UnknownMemoryError: no such memory.
+        """
+        old = self.existing(memory_id)
+        if old.status == status or (old.retired_at is not None and status != "archived"):
+            return False
+        if status in {"superseded", "expired"}:
+            self._end_relations(memory_id, valid_to)
+        self.emit(
+            events.MemoryRetired(
+                at=self.at, id=memory_id, status=status, valid_to=valid_to, reason=reason
+            )
+        )
+        return True
+
+    def restore(self, memory_id: str, reason: str) -> None:
+        """Make a memory active again; whatever active memory had replaced it is retired.
+
+        Raises:
+            UnknownMemoryError: no such memory.
+            NothingToUndoError: it is active already.
+        """
+        old = self.existing(memory_id)
+        if old.status == "active":
+            msg = f"memory {memory_id} is active; there is nothing to restore"
+            raise NothingToUndoError(msg, memory_id=memory_id)
+        for newer, _ in list(self.graph.into(memory_id, n.SUPERSEDES)):
+            self.retire(newer, "superseded", f"undone: {memory_id} restored")
+        self.emit(events.MemoryRestored(at=self.at, id=memory_id, reason=reason))
+
+    def touch(self, ids: Sequence[str], at: float) -> None:
+        """Record that nodes were read at time `at`."""
+        if known := tuple(i for i in ids if i in self.graph):
+            self.emit(events.Touched(at=at, ids=known))
+
+    def summarise(  # noqa: PLR0913
+        self,
+        text: str,
+        of: str,
+        sources: Sequence[str],
+        *,
+        from_at: float,
+        to_at: float,
+        vector: bytes | None,
+    ) -> str:
+        """Keep a summary of a session, topic or the user; earlier ones of the same are retired."""
+        old = [
+            tail
+            for tail, _ in self.graph.into(of, n.SUMMARIZES)
+            if self.graph.get(tail, n.Summary).retired_at is None
+        ]
+        summary_id = self.graph.next_id(g.SUMMARY)
+        entities = {
+            e for source in sources for e, _ in self.graph.out(source, n.CONTAINS_ENTITY)
+        }
+        self.emit(
+            events.SummaryAdded(
+                at=self.at,
+                id=summary_id,
+                text=text,
+                of=of,
+                sources=tuple(dict.fromkeys(sources)),
+                from_at=from_at,
+                to_at=to_at,
+                replaces=tuple(old),
+                entities=tuple(sorted(entities, key=g.number)),
+                vector=vector,
+            )
+        )
+        return summary_id
+
+    # -- entities and relations --------------------------------------------------------
+
+    def entities(self, drafts: Iterable[EntityDraft], seen_at: float) -> list[str]:
+        """Return the entity ids of names, new ones made, without repetition, in order."""
+        return list(
+            dict.fromkeys(
+                self.entity(d, seen_at) for d in drafts if name_key(d.name) and d.name != OWNER
+            )
+        )
+
+    def entity(self, draft: EntityDraft, seen_at: float) -> str:
+        """Return the id of the entity of exactly this name or alias, made if there is none.
+
+        Names merge only when they are equal after normalisation; never by similarity.
+        """
+        found = self.graph.entity_named(draft.name)
+        if found is None:
+            for alias in draft.aliases:
+                if found := self.graph.entity_named(alias):
+                    break
+        if found is None:
+            entity_id = self.graph.next_id(g.ENTITY)
+            self.emit(
+                events.EntityAdded(
+                    at=self.at,
+                    id=entity_id,
+                    name=draft.name,
+                    type=draft.type,
+                    seen_at=seen_at,
+                    aliases=draft.aliases,
+                )
+            )
+            return entity_id
+        fresh = tuple(a for a in (draft.name, *draft.aliases) if self.graph.entity_named(a) is None)
+        better = draft.type if found.type == "thing" and draft.type != "thing" else None
+        if fresh or better:
+            self.emit(events.EntityRenamed(at=self.at, id=found.id, aliases=fresh, type=better))
+        return found.id
+
+    def relate(self, draft: RelationDraft, source: str | None) -> str | None:
+        """Add a triple, or end it when it is `ended`; return the id of the active relation.
+
+        The same triple again is not added again while it holds. A functional predicate ends the
+        head's other tails. Only relations of the same head and predicate are ever touched.
+        """
+        head, tail = self._end(draft.head), self._end(draft.tail)
+        same: str | None = None
+        for other, relation in list(self.graph.out(head, n.RELATION)):
+            if (
+                not isinstance(relation, n.Relation)
+                or relation.predicate != draft.predicate
+                or relation.retired_at is not None
+            ):
+                continue
+            if other == tail and not draft.ended:
+                if relation.valid_to is None:
+                    same = relation.id
+            elif other == tail or (draft.functional and not draft.ended):
+                ends_at = draft.valid_to if draft.ended else draft.valid_from
+                self.emit(
+                    events.RelationRetired(at=self.at, id=relation.id, valid_to=ends_at)
+                )
+        if draft.ended or same is not None:
+            return same
+        relation_id = self.graph.next_id(g.RELATION)
+        self.emit(
+            events.RelationAdded(
+                at=self.at,
+                id=relation_id,
+                head=head,
+                predicate=draft.predicate,
+                tail=tail,
+                valid_from=draft.valid_from,
+                valid_to=draft.valid_to,
+                confidence=draft.confidence,
+                source=source,
+            )
+        )
+        return relation_id
+
+    def _relations(self, draft: MemoryDraft, source: str | None) -> None:
+        for relation in draft.relations:
+            self.relate(relation, source)
+
+    def _end(self, name: str) -> str:
+        return n.USER_NODE if name == OWNER else self.entity(EntityDraft(name), self.at)
+
+    def _end_relations(self, memory_id: str, valid_to: float | None) -> None:
+        """Retire the relations that came from a memory which no longer holds."""
+        for entity in [n.USER_NODE, *(e for e, _ in self.graph.out(memory_id, n.CONTAINS_ENTITY))]:
+            for _, relation in list(self.graph.out(entity, n.RELATION)):
+                if (
+                    isinstance(relation, n.Relation)
+                    and relation.source == memory_id
+                    and relation.retired_at is None
+                ):
+                    self.emit(
+                        events.RelationRetired(at=self.at, id=relation.id, valid_to=valid_to)
+                    )
+
+    def _topic(self, name: str) -> str:
+        wanted = name_key(name)
+        for topic in self.graph.nodes(n.Topic):
+            if isinstance(topic, n.Topic) and name_key(topic.name) == wanted:
+                return topic.id
+        topic_id = self.graph.next_id(g.TOPIC)
+        self.emit(events.TopicAdded(at=self.at, id=topic_id, name=name))
+        return topic_id
+
+
+def changed(at: float, memory_id: str, **fields: object) -> events.MemoryEdited:
+    """Return an edit event of the fields that are given (UNSET fields keep their value)."""
+    return msgspec.structs.replace(events.MemoryEdited(at=at, id=memory_id), **fields)

@@ -1,0 +1,12 @@
+"""Extraction and decisions by rules: English and Chinese, no model, microseconds to milliseconds.
+
+`RulesExtractor` and `RulesDecider` implement `Extractor` and `Decider` of `models/protocol.py`.
+Read `clauses.py` (what a turn says), `english.py` and `chinese.py` (what a clause claims),
+`compare.py` (how two claims stand to each other).
+"""
+
+from reverie.models.rules.claims import RELATION_PREDICATES
+from reverie.models.rules.decide import RulesDecider
+from reverie.models.rules.extract import RulesExtractor
+
+__all__ = ["RELATION_PREDICATES", "RulesDecider", "RulesExtractor"]

@@ -1,0 +1,65 @@
+"""English first person to third: "I don't like my job" becomes "Ana doesn't like Ana's job"."""
+
+from __future__ import annotations
+
+import re
+
+from reverie.models.rules.vocab import ADVERBS, BASES, MODALS, PARTICIPLES, PASTS, third_person
+
+_CONTRACTED = {
+    "i'm": "{} is", "i am": "{} is", "im": "{} is", "i've": "{} has", "i have": "{} has",
+    "i'll": "{} will", "i'd": "{} would", "i don't": "{} doesn't", "i do": "{} does",
+    "i haven't": "{} hasn't", "i dont": "{} doesn't", "i were": "{} was", "ive": "{} has",
+    "we're": "{} is", "we are": "{} is", "we've": "{} has", "we have": "{} has", "i'm not": "{} is not",
+    "we'll": "{} will", "we'd": "{} would", "we don't": "{} doesn't", "we do": "{} does",
+    "we haven't": "{} hasn't", "we were": "{} was", "we aren't": "{} isn't", "we weren't": "{} wasn't",
+}  # fmt: skip
+_PRONOUN = re.compile(
+    r"(?<![\w'])(?:(?P<fixed>" + "|".join(sorted(_CONTRACTED, key=len, reverse=True)) + r")(?![\w'])"
+    r"|(?P<subject>i|we)(?P<adverbs>(?:\s+(?:" + ADVERBS + r"|never))*)\s+(?P<verb>[a-z][a-z'-]*)"
+    r"|(?P<possessive>my|our|mine|ours)(?![\w'])"
+    r"|(?P<object>me|us|myself|ourselves|i|we)(?![\w']))",
+    re.IGNORECASE,
+)
+# Object pronouns are lower case; "US" and the roman "I" in a name are not.
+_NOT_PRONOUN = frozenset({"US", "Us", "ME", "Me", "Im"})
+
+
+def conjugate(verb: str) -> str:
+    """Return a first-person verb as the third person says it; a past form stays as it is."""
+    low = verb.lower()
+    if low in MODALS or low in {"am", "'m"}:
+        return "is" if low in {"am", "'m"} else verb
+    if low == "were":
+        return "was"
+    past = low in PASTS and (low not in BASES or low in {"quit", "read", "hurt", "put", "cut", "let"})
+    if past or low in PARTICIPLES and low not in BASES:
+        return verb
+    if low.endswith(("ed", "ing")) and low not in BASES and not low.endswith("eed"):
+        return verb
+    return third_person(low)
+
+
+def to_third(clause: str, label: str) -> str:
+    """Return `clause` with its first person replaced by `label` ("User", "Ana").
+
+    Args:
+        clause: one cleaned English clause.
+        label: who speaks.
+    """
+
+    def swap(match: re.Match[str]) -> str:
+        whole = match.group()
+        if whole in _NOT_PRONOUN:
+            return whole
+        if fixed := match["fixed"]:
+            return _CONTRACTED[fixed.lower()].format(label)
+        if match["subject"]:
+            verb = match["verb"]
+            kept = verb if verb.lower() in {"and", "or", "in", "at", "of"} else conjugate(verb)
+            return f"{label}{match['adverbs']} {kept}"
+        if match["possessive"]:
+            return f"{label}'s"
+        return "themselves" if "sel" in whole.lower() else label
+
+    return _PRONOUN.sub(swap, clause)

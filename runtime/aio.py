@@ -1,0 +1,149 @@
+"""The async twins: the same methods as coroutines, run in a small pool of threads.
+
+`async with await reverie.open_async(path) as rt: await rt.user("ana").add(...)`. Each call blocks
+one thread of the pool, never the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, update_wrapper
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from reverie.clock import Clock
+from reverie.config import Config
+from reverie.memory_graph.ids import DEFAULT_WORLD
+from reverie.runtime import Runtime
+from reverie.runtime import open as open_sync
+from reverie.user import User
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+THREADS = 32
+
+
+def _of_user(
+    method: Callable[Concatenate[User, P], R],
+) -> Callable[Concatenate[AsyncUser, P], Coroutine[Any, Any, R]]:
+    async def twin(self: AsyncUser, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._rt.run(partial(method, self._user, *args, **kwargs))
+
+    return update_wrapper(twin, method)
+
+
+def _of_runtime(
+    method: Callable[Concatenate[Runtime, P], R],
+) -> Callable[Concatenate[AsyncRuntime, P], Coroutine[Any, Any, R]]:
+    async def twin(self: AsyncRuntime, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.run(partial(method, self.sync, *args, **kwargs))
+
+    return update_wrapper(twin, method)
+
+
+class AsyncUser:
+    """`User` with coroutines; see there for each method."""
+
+    def __init__(self, runtime: AsyncRuntime, user: User) -> None:
+        self._rt = runtime
+        self._user = user
+        self.key = user.key
+
+    add = _of_user(User.add)
+    remember = _of_user(User.remember)
+    observe = _of_user(User.observe)
+    relate = _of_user(User.relate)
+    update = _of_user(User.update)
+    delete = _of_user(User.delete)
+    archive = _of_user(User.archive)
+    restore = _of_user(User.restore)
+    search = _of_user(User.search)
+    context = _of_user(User.context)
+    get = _of_user(User.get)
+    list = _of_user(User.list)
+    history = _of_user(User.history)
+    entities = _of_user(User.entities)
+    neighbors = _of_user(User.neighbors)
+    stats = _of_user(User.stats)
+    digest = _of_user(User.digest)
+    check = _of_user(User.check)
+    forget = _of_user(User.forget)
+
+
+class AsyncRuntime:
+    """`Runtime` with coroutines; see there for each method. `sync` is the runtime itself."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.sync = runtime
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="reverie-async")
+
+    async def run(self, call: Callable[[], R]) -> R:
+        """Run a blocking call in the pool."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def user(self, user_id: str, world: str = DEFAULT_WORLD) -> AsyncUser:
+        """Return a user's memory; raises InvalidIdError."""
+        return AsyncUser(self, self.sync.user(user_id, world))
+
+    create_world = _of_runtime(Runtime.create_world)
+    worlds = _of_runtime(Runtime.worlds)
+    users = _of_runtime(Runtime.users)
+    add_many = _of_runtime(Runtime.add_many)
+    remember_many = _of_runtime(Runtime.remember_many)
+    search_many = _of_runtime(Runtime.search_many)
+    drain = _of_runtime(Runtime.drain)
+    quarantined = _of_runtime(Runtime.quarantined)
+    retry_quarantined = _of_runtime(Runtime.retry_quarantined)
+    checkpoint = _of_runtime(Runtime.checkpoint)
+    rewind = _of_runtime(Runtime.rewind)
+    fork = _of_runtime(Runtime.fork)
+    checkpoints = _of_runtime(Runtime.checkpoints)
+    drop_checkpoint = _of_runtime(Runtime.drop_checkpoint)
+    reembed = _of_runtime(Runtime.reembed)
+    stats = _of_runtime(Runtime.stats)
+    check = _of_runtime(Runtime.check)
+    flush = _of_runtime(Runtime.flush)
+
+    async def close(self) -> None:
+        """Close the runtime; a second call does nothing."""
+        await asyncio.get_running_loop().run_in_executor(None, self.sync.close)
+        self._pool.shutdown(wait=False)
+
+
+async def open_async(  # noqa: PLR0913
+    path: str | Path,
+    *,
+    actors: int | None = None,
+    address: str | None = None,
+    clock: Clock | None = None,
+    config: Config | None = None,
+    **settings: Any,
+) -> AsyncRuntime:
+    """Open a data folder for async code; arguments and errors as in `reverie.open`."""
+    opened = await asyncio.to_thread(
+        partial(
+            open_sync,
+            path,
+            actors=actors,
+            address=address,
+            clock=clock,
+            config=config,
+            **settings,
+        )
+    )
+    return AsyncRuntime(opened)

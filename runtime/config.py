@@ -1,0 +1,91 @@
+"""Settings of a runtime. Entry points read files and the environment; everything else is handed
+a `Config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from reverie.memory_graph.errors import ConfigError
+from reverie.models.protocol import Decider, Embedder, Extractor
+
+AUTO = "auto"
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings, with their defaults.
+
+    Attributes:
+        embedder: for new worlds: "minilm", "multilingual", "standin", the path of a GGUF file, an
+            object of the `Embedder` protocol, or "auto" (minilm when it was pulled, else the
+            stand-in, which needs no download).
+        models_folder: where pulled models lie; None is the user's cache folder.
+        extractor: "rules", "off", or an object of the `Extractor` protocol.
+        decider: "rules", or an object of the `Decider` protocol.
+        background: extract in a background thread; without it, only `wait=True` and `drain` do.
+        partitions: of a new data folder (fixed once it exists).
+        byte_budget: estimated bytes of resident users over all shards.
+        exact_limit: vectors of one user up to which search is exact.
+        threads: threads of an embedding model.
+        model_hosts: 0 embeds in this process; N starts N Ray actors for it (with `actors`).
+        max_text_bytes: of one turn or memory.
+        max_waiting: calls that may wait for a shard before `OverloadedError`.
+        retry_s: how long a call to a Ray actor is repeated while it restarts.
+        trace: keep the raw parts of each extraction and search under `traces/`.
+    """
+
+    embedder: Any = AUTO
+    models_folder: Path | None = None
+    extractor: Any = "rules"
+    decider: Any = "rules"
+    background: bool = True
+    partitions: int = 16
+    byte_budget: int = 2 * 1024**3
+    exact_limit: int = 4000
+    threads: int = 1
+    model_hosts: int = 0
+    max_text_bytes: int = 1024 * 1024
+    max_waiting: int = 4096
+    retry_s: float = 60.0
+    trace: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range with a ConfigError."""
+        for name in ("partitions", "byte_budget", "threads", "max_text_bytes", "max_waiting"):
+            _at_least(self, name, 1)
+        for name in ("exact_limit", "model_hosts", "retry_s"):
+            _at_least(self, name, 0)
+        for name, words in (("extractor", ("rules", "off")), ("decider", ("rules",))):
+            value = getattr(self, name)
+            if isinstance(value, str) and value not in words:
+                msg = f"{name} must be one of {', '.join(words)} or an object, not {value!r}"
+                raise ConfigError(msg, setting=name)
+        if isinstance(self.embedder, str) and not self.embedder.strip():
+            msg = "embedder is empty; name a model, a GGUF file, 'standin' or 'auto'"
+            raise ConfigError(msg, setting="embedder")
+
+
+def _at_least(config: Config, name: str, least: float) -> None:
+    value = getattr(config, name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+        msg = f"{name} must be a number of at least {least:g}, not {value!r}"
+        raise ConfigError(msg, setting=name)
+
+
+def make_config(base: Config | None, settings: dict[str, Any]) -> Config:
+    """Return `base` (or the defaults) with some settings replaced.
+
+    Raises:
+        ConfigError: an unknown setting, or a value out of range.
+    """
+    config = Config() if base is None else base
+    if unknown := sorted(set(settings) - set(Config.__struct_fields__)):
+        known = ", ".join(Config.__struct_fields__)
+        msg = f"unknown settings: {', '.join(unknown)}; known: {known}"
+        raise ConfigError(msg, settings=unknown)
+    return msgspec.structs.replace(config, **settings) if settings else config
+
+
+__all__ = ["AUTO", "Config", "Decider", "Embedder", "Extractor", "make_config"]

@@ -1,0 +1,294 @@
+"""The door: every argument of the public API is checked here, once, before anything is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from reverie.fields import check_text, parse_time
+from reverie.memory_graph.drafts import EntityDraft, MemoryDraft, RelationDraft, TurnDraft
+from reverie.memory_graph.errors import (
+    InvalidLimitError,
+    InvalidMetadataError,
+    InvalidTextError,
+    InvalidTimeError,
+    InvalidValueError,
+)
+from reverie.memory_graph.filters import check_filter
+from reverie.memory_graph.ids import check_id
+from reverie.memory_graph.nodes import MEMORY_KINDS
+from reverie.models.protocol import ENTITY_TYPES
+
+Message: TypeAlias = str | Mapping[str, Any] | TurnDraft
+Messages: TypeAlias = Message | Sequence[Message]
+
+MAX_LIMIT = 10_000
+MAX_TAGS = 64
+MAX_METADATA_BYTES = 16 * 1024
+MAX_NAME_BYTES = 512
+TYPES = ("memory", "message", "summary")
+# Keys that say who owns a memory. Metadata that tries to set them is an attack or a mistake.
+RESERVED = frozenset({"user", "user_id", "world", "world_id", "tenant", "namespace", "owner"})
+_MESSAGE_KEYS = frozenset(
+    {"text", "content", "role", "speaker", "name", "time", "at", "id", "session", "metadata"}
+)
+
+
+def text(value: object, max_bytes: int) -> str:
+    """Return a text to keep; raises InvalidTextError (blank, NUL, surrogates, too long)."""
+    if isinstance(value, str) and len(value) > max_bytes:  # before encoding 10 MB for nothing
+        _too_long(len(value), max_bytes)
+    checked = check_text(value)
+    if (size := len(checked.encode())) > max_bytes:
+        _too_long(size, max_bytes)
+    return checked
+
+
+def _too_long(size: int, max_bytes: int) -> None:
+    msg = f"a text of {size:,} bytes is over the limit of {max_bytes:,}; split it, or raise max_text_bytes"
+    raise InvalidTextError(msg, size_bytes=size, max_bytes=max_bytes)
+
+
+def question(value: object) -> str:
+    """Return a question; raises InvalidTextError. Over-long ones are cut by the search."""
+    return text(value, 1024 * 1024)
+
+
+def time(value: object, what: str = "time") -> float:
+    """Return seconds; takes numbers, ISO 8601 and datetimes. Raises InvalidTimeError."""
+    try:
+        return parse_time(value)
+    except InvalidTimeError as exc:
+        msg = f"{what}: {exc.message}"
+        raise InvalidTimeError(msg) from None
+
+
+def optional_time(value: object, what: str) -> float | None:
+    """Return seconds or None; raises InvalidTimeError."""
+    return None if value is None else time(value, what)
+
+
+def limit(value: object, what: str = "limit", most: int = MAX_LIMIT) -> int:
+    """Return a whole number of 1 to `most`; raises InvalidLimitError."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        msg = f"{what} must be a whole number from 1 to {most:,}, not {value!r}"
+        raise InvalidLimitError(msg, what=what)
+    return value
+
+
+def share(value: object, what: str, low: float = 0.0, high: float = 1.0) -> float:
+    """Return a number of `low` to `high`; raises InvalidValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        msg = f"{what} must be a number from {low:g} to {high:g}, not {value!r}"
+        raise InvalidValueError(msg, what=what)
+    return float(value)
+
+
+def one_of(value: object, what: str, words: Sequence[str]) -> str:
+    """Return one of `words`; raises InvalidValueError."""
+    if value not in words:
+        msg = f"{what} must be one of {', '.join(words)}, not {value!r}"
+        raise InvalidValueError(msg, what=what)
+    return str(value)
+
+
+def kind(value: object) -> Any:
+    """Return a kind of memory; raises InvalidValueError."""
+    return one_of(value, "kind", MEMORY_KINDS)
+
+
+def duration(value: object, what: str) -> float:
+    """Return a positive, finite number of seconds; raises InvalidTimeError."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value <= 0
+    ):
+        msg = f"{what} must be a positive number of seconds, not {value!r}"
+        raise InvalidTimeError(msg, what=what)
+    return float(value)
+
+
+def metadata(value: object) -> dict[str, Any] | None:
+    """Return metadata as a plain mapping, or None.
+
+    Raises:
+        InvalidMetadataError: not a mapping with text keys; a value that is not JSON; over 16 KiB;
+            a reserved key such as user_id or world.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
+        msg = "metadata must be a mapping with text keys"
+        raise InvalidMetadataError(msg)
+    if taken := sorted(k for k in value if k.casefold() in RESERVED):
+        msg = f"metadata may not set {', '.join(taken)}: the owner of a memory is never metadata"
+        raise InvalidMetadataError(msg, keys=taken)
+    try:
+        encoded = msgspec.json.encode(dict(value))
+        decoded: dict[str, Any] = msgspec.json.decode(encoded)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+        msg = f"metadata must hold JSON values only: {exc}"
+        raise InvalidMetadataError(msg) from None
+    if len(encoded) > MAX_METADATA_BYTES:
+        msg = f"metadata has {len(encoded):,} bytes of JSON; at most {MAX_METADATA_BYTES:,}"
+        raise InvalidMetadataError(msg)
+    return decoded or None
+
+
+def tags(value: object) -> tuple[str, ...]:
+    """Return tags without repetition; raises InvalidValueError or InvalidIdError."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        msg = f"tags must be a sequence of texts, not {value!r}"
+        raise InvalidValueError(msg, what="tags")
+    found = tuple(dict.fromkeys(check_id(tag, "tag") for tag in value))
+    if len(found) > MAX_TAGS:
+        msg = f"{len(found)} tags; at most {MAX_TAGS} are allowed"
+        raise InvalidValueError(msg, what="tags")
+    return found
+
+
+def name(value: object, what: str = "name") -> str:
+    """Return the name of an entity or a predicate; raises InvalidIdError."""
+    return " ".join(check_id(value, what).split())
+
+
+def entity_type(value: object) -> str:
+    """Return a type of entity; raises InvalidValueError."""
+    return one_of(value, "entity type", ENTITY_TYPES)
+
+
+def types(value: object) -> tuple[str, ...]:
+    """Return types of item; raises InvalidValueError."""
+    if value is None:
+        return TYPES
+    wanted = (value,) if isinstance(value, str) else value
+    if not isinstance(wanted, Iterable):
+        msg = f"types must be some of {', '.join(TYPES)}, not {value!r}"
+        raise InvalidValueError(msg, what="types")
+    found = tuple(dict.fromkeys(one_of(t, "types", TYPES) for t in wanted))
+    if not found:
+        msg = f"types is empty; leave it out or name some of {', '.join(TYPES)}"
+        raise InvalidValueError(msg, what="types")
+    return found
+
+
+def filters(value: object) -> dict[str, Any] | None:
+    """Return a filter that is well-formed; raises FilterError."""
+    if value is None:
+        return None
+    check_filter(value)
+    return dict(value) if isinstance(value, Mapping) else None
+
+
+def messages(value: object, *, session: str, at: object, max_bytes: int) -> list[TurnDraft]:
+    """Return the turns that `add` was given, in order.
+
+    Raises:
+        InputError: one of them is malformed; the message says which.
+    """
+    one = isinstance(value, str | Mapping | TurnDraft)
+    items: Any = [value] if one else value
+    if not isinstance(items, Iterable) or isinstance(items, bytes):
+        msg = f"messages must be a text, a mapping or a sequence of them, not {type(value).__name__}"
+        raise InvalidValueError(msg, what="messages")
+    said_at = optional_time(at, "at")
+    default = check_id(session, "session")
+    return [_message(item, default, said_at, max_bytes) for item in items]
+
+
+def _message(item: Any, session: str, said_at: float | None, max_bytes: int) -> TurnDraft:
+    if isinstance(item, TurnDraft):
+        fields: Mapping[str, Any] = {
+            "text": item.text,
+            "role": item.role,
+            "speaker": item.speaker,
+            "time": item.said_at,
+            "id": item.external_id,
+            "session": session if item.session == "default" else item.session,
+            "metadata": item.metadata,
+        }
+    elif isinstance(item, str):
+        fields = {"text": item}
+    elif isinstance(item, Mapping):
+        fields = item
+        if unknown := sorted(str(k) for k in item if k not in _MESSAGE_KEYS):
+            known = ", ".join(sorted(_MESSAGE_KEYS))
+            msg = f"unknown keys in a message: {', '.join(unknown)}; known: {known}"
+            raise InvalidValueError(msg, what="messages")
+    else:
+        msg = f"a message must be a text or a mapping, not {type(item).__name__}"
+        raise InvalidValueError(msg, what="messages")
+    speaker = fields.get("speaker", fields.get("name"))
+    own_time = fields.get("time", fields.get("at"))
+    external_id = fields.get("id")
+    role = fields.get("role", "user")
+    return TurnDraft(
+        text=text(fields.get("text", fields.get("content")), max_bytes),
+        session=session if fields.get("session") is None else check_id(fields["session"], "session"),
+        speaker=None if speaker is None else name(speaker, "speaker"),
+        role=check_id(role, "role"),
+        said_at=said_at if own_time is None else time(own_time),
+        external_id=None if external_id is None else check_id(external_id, "message id"),
+        metadata=metadata(fields.get("metadata")),
+    )
+
+
+def entities(value: object) -> tuple[EntityDraft, ...]:
+    """Return entity drafts of names or `(name, type)` pairs; raises InputError."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        msg = f"entities must be a sequence of names or (name, type) pairs, not {value!r}"
+        raise InvalidValueError(msg, what="entities")
+    found = []
+    for item in value:
+        if isinstance(item, EntityDraft):
+            found.append(EntityDraft(name(item.name), entity_type(item.type), item.aliases))
+        elif isinstance(item, tuple | list) and len(item) == 2:  # noqa: PLR2004 (a pair)
+            found.append(EntityDraft(name(item[0]), entity_type(item[1])))
+        else:
+            found.append(EntityDraft(name(item)))
+    return tuple(found)
+
+
+def relation(draft: RelationDraft) -> RelationDraft:
+    """Return a relation draft with checked names and times; raises InputError."""
+    return msgspec.structs.replace(
+        draft,
+        head=name(draft.head, "head"),
+        predicate=name(draft.predicate, "predicate"),
+        tail=name(draft.tail, "tail"),
+        valid_from=optional_time(draft.valid_from, "valid_from"),
+        valid_to=optional_time(draft.valid_to, "valid_to"),
+        confidence=share(draft.confidence, "confidence"),
+    )
+
+
+def memory(draft: MemoryDraft, max_bytes: int) -> MemoryDraft:
+    """Return a memory draft with every field checked; raises InputError."""
+    begins = optional_time(draft.valid_from, "valid_from")
+    ends = optional_time(draft.valid_to, "valid_to")
+    if begins is not None and ends is not None and ends < begins:
+        msg = f"valid_to ({ends:g}) is before valid_from ({begins:g})"
+        raise InvalidTimeError(msg)
+    return msgspec.structs.replace(
+        draft,
+        text=text(draft.text, max_bytes),
+        kind=kind(draft.kind),
+        confidence=share(draft.confidence, "confidence"),
+        importance=share(draft.importance, "importance"),
+        sentiment=share(draft.sentiment, "sentiment", -1.0),
+        valid_from=begins,
+        valid_to=ends,
+        provenance=one_of(draft.provenance, "provenance", ("witnessed", "told", "inferred")),
+        told_by=None if draft.told_by is None else name(draft.told_by, "told_by"),
+        ttl_s=None if draft.ttl_s is None else duration(draft.ttl_s, "ttl_s"),
+        tags=tags(draft.tags),
+        topics=tuple(name(t, "topic") for t in draft.topics),
+        metadata=metadata(draft.metadata),
+        entities=entities(draft.entities),
+        relations=tuple(relation(r) for r in draft.relations),
+    )

@@ -1,0 +1,170 @@
+"""The models of a runtime: one embedder per world, an extractor and a decider.
+
+A world keeps the id of the embedder that made its vectors in the catalog. The model is loaded on
+first use, and one that does not fit the stored vectors is refused before it writes anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from reverie.config import AUTO, Config
+from reverie.memory_graph.errors import ConfigError, EmbedderMismatchError
+from reverie.memory_graph.store import Catalog
+from reverie.memory_graph.store import World as StoredWorld
+from reverie.models.cached import CachedEmbedder
+from reverie.models.catalog import default_folder, find_entry
+from reverie.models.embedders import open_embedder
+from reverie.models.protocol import Decider, Embedder, Extraction, Extractor, Turn
+from reverie.models.rules import RulesDecider, RulesExtractor
+
+log = structlog.get_logger(__name__)
+
+OBJECT = "object"  # stored spec of an embedder that was handed over as an object
+NEAR_DUPLICATE = {"multilingual": 0.95}  # its cosines of unrelated texts lie in .82-.88
+DEFAULT_NEAR_DUPLICATE = 0.9
+
+
+class NoExtractor:
+    """Extracts nothing: turns stay messages."""
+
+    def extract(self, turns: list[Turn], history: list[Turn]) -> list[Extraction]:  # noqa: ARG002
+        """Return an empty extraction for each turn."""
+        return [Extraction(turn.id) for turn in turns]
+
+
+class WorldMind:
+    """Hands out the models; see the module's text. Safe to call from several threads."""
+
+    def __init__(self, config: Config, catalog: Catalog, now: Callable[[], float]) -> None:
+        self._config = config
+        self._catalog = catalog
+        self._now = now
+        self._folder: Path = config.models_folder or default_folder()
+        self._lock = threading.RLock()
+        self._by_world: dict[str, Embedder] = {}
+        self._by_spec: dict[str, Embedder] = {}
+        self._specs: dict[str, str] = {}
+        self._deciders: dict[str, Decider] = {}
+        extractor = config.extractor
+        if isinstance(extractor, str):
+            extractor = RulesExtractor() if extractor == "rules" else NoExtractor()
+        self.extractor: Extractor = extractor
+
+    def embedder(self, world: str) -> Embedder:
+        """Return the embedder of a world, deciding it for a new one.
+
+        Raises:
+            ModelMissingError: the model is not on this machine.
+            EmbedderMismatchError: the configured model is not the one that made the vectors.
+        """
+        found = self._by_world.get(world)
+        if found is not None:
+            return found
+        with self._lock:
+            return self._by_world.get(world) or self._choose(world, None)
+
+    def declare(self, world: str, embedder: str | Embedder | None) -> Embedder:
+        """Fix the embedder of a world, or confirm it.
+
+        Raises:
+            EmbedderMismatchError: the world has vectors of another one.
+        """
+        with self._lock:
+            known = self._by_world.get(world)
+            if known is not None and embedder is None:
+                return known
+            return self._choose(world, embedder)
+
+    def _choose(self, world: str, wanted: str | Embedder | None) -> Embedder:
+        stored = self._catalog.world(world)
+        spec = self._config.embedder if wanted is None else wanted
+        if stored is not None and isinstance(spec, str) and (spec == AUTO or wanted is None):
+            spec = self._config.embedder if stored.spec == OBJECT else stored.spec
+        if spec == OBJECT or (stored is not None and spec == AUTO):
+            msg = (
+                f"world {world!r} was made with an embedder object; pass the same object as "
+                "config embedder"
+            )
+            raise ConfigError(msg, world=world)
+        found = self._open(spec)
+        if stored is None:
+            name = self._resolve(spec) if isinstance(spec, str) else OBJECT
+            info = found.info
+            self._catalog.add_world(StoredWorld(world, info.id, info.dim, name, self._now()))
+        elif stored.embedder != found.info.id:
+            msg = (
+                f"the vectors of world {world!r} were made by {stored.embedder}, but "
+                f"{found.info.id} is configured; open it with the first, or migrate it with "
+                f"rt.reembed({world!r}, embedder=...)"
+            )
+            raise EmbedderMismatchError(msg, stored=stored.embedder, given=found.info.id)
+        self._by_world[world] = found
+        self._specs[world] = self._resolve(spec) if isinstance(spec, str) else OBJECT
+        return found
+
+    def _resolve(self, spec: str) -> str:
+        if spec != AUTO:
+            return spec
+        found = (self._folder / find_entry("minilm").file_name).is_file()
+        return "minilm" if found else "standin"
+
+    def _open(self, spec: str | Embedder) -> Embedder:
+        if not isinstance(spec, str):
+            return spec
+        name = self._resolve(spec)
+        if spec == AUTO and name == "standin":
+            log.warning(
+                "no embedding model is here; using the stand-in, which knows words, not meaning",
+                way_out="reverie models pull minilm, then reembed",
+            )
+        found = self._by_spec.get(name)
+        if found is None:
+            opened = open_embedder(name, self._folder, threads=self._config.threads)
+            found = self._by_spec[name] = CachedEmbedder(opened)
+        return found
+
+    def replace(self, world: str, spec: str | Embedder) -> Embedder:
+        """Open another embedder for a world that is being migrated, without using it yet."""
+        with self._lock:
+            return self._open(spec)
+
+    def replaced(self, world: str, spec: str | Embedder, embedder: Embedder) -> None:
+        """Use another embedder for a world from now on; its vectors have been replaced."""
+        with self._lock:
+            info = embedder.info
+            name = self._resolve(spec) if isinstance(spec, str) else OBJECT
+            self._catalog.set_world_embedder(world, info.id, info.dim, name)
+            self._by_world[world] = embedder
+            self._specs[world] = name
+            self._deciders.pop(world, None)
+
+    def decider(self, world: str) -> Decider:
+        """Return the decider for a world."""
+        found = self._deciders.get(world)
+        if found is None:
+            if isinstance(self._config.decider, str):
+                self.embedder(world)
+                scale = NEAR_DUPLICATE.get(self._specs.get(world, ""), DEFAULT_NEAR_DUPLICATE)
+                found = RulesDecider(near_duplicate=scale)
+            else:
+                found = self._config.decider
+            self._deciders[world] = found
+        return found
+
+    def forget(self, world: str) -> None:
+        """Drop cached vectors of texts: after an erasure none may linger in memory."""
+        embedder = self._by_world.get(world)
+        if isinstance(embedder, CachedEmbedder):
+            embedder.clear()
+
+    def close(self) -> None:
+        """Free the models that were opened here (not objects that were handed over)."""
+        for embedder in self._by_spec.values():
+            embedder.close()
+        self._by_spec.clear()
+        self._by_world.clear()

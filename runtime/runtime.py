@@ -1,0 +1,498 @@
+"""The runtime: an open data folder with its shards, models and background work."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+import structlog
+
+from reverie import door
+from reverie.actors import commands as c
+from reverie.actors.backend import Backend, InlineBackend, Router, raise_error
+from reverie.actors.ingest import IngestCounts, Ingestor
+from reverie.actors.shard import ShardSettings
+from reverie.clock import Clock, WallClock
+from reverie.config import Config, make_config
+from reverie.memory_graph.drafts import Kept, MemoryDraft
+from reverie.memory_graph.errors import (
+    ClosedError,
+    ConfigError,
+    InvalidValueError,
+    UnknownCheckpointError,
+)
+from reverie.memory_graph.ids import DEFAULT_WORLD, Key, check_id, check_key
+from reverie.memory_graph.state import as_bytes
+from reverie.memory_graph.store import DataFolder
+from reverie.memory_graph.views import Hit
+from reverie.mind import WorldMind
+from reverie.models.protocol import Embedder
+from reverie.slots import Slots
+from reverie.trace import Tracer
+from reverie.user import AddResult, User, with_vector
+
+log = structlog.get_logger(__name__)
+
+EMBED_CHUNK = 256
+
+
+class RuntimeStats(msgspec.Struct, frozen=True):
+    """What a runtime holds: users on disk, users in memory, and what ingestion did."""
+
+    users: int
+    worlds: list[str]
+    shards: list[c.ShardStats]
+    ingest: IngestCounts
+    pending: int
+    quarantined: int
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A save slot. `made_at` is in seconds on the runtime's clock."""
+
+    world: str
+    tag: str
+    made_at: float
+
+
+def open(  # noqa: A001 (reverie.open, like shelve.open)
+    path: str | Path,
+    *,
+    actors: int | None = None,
+    address: str | None = None,
+    clock: Clock | None = None,
+    config: Config | None = None,
+    **settings: Any,
+) -> Runtime:
+    """Open a data folder, made if it is not there, and return its runtime.
+
+    Args:
+        path: the folder. One process may have it open at a time.
+        actors: None runs everything in this process; N runs N shards as Ray actors. The number
+            may differ at each opening.
+        address: of a running Ray cluster; None starts Ray on this machine (with `actors`).
+        clock: tells the time; the wall clock by default.
+        config: all settings; see `Config`.
+        settings: single settings that replace those of `config`, such as `embedder="multilingual"`.
+
+    Raises:
+        DataFolderLockedError: another process has it open; the message names it.
+        DataFolderError: not a data folder, or of a newer version.
+        StorageReadOnlyError: it cannot be written.
+        ConfigError: an unknown setting or a bad value.
+    """
+    return Runtime(path, actors=actors, address=address, clock=clock, config=make_config(config, settings))
+
+
+class Runtime:
+    """An open data folder; made by `reverie.open`. Safe to share between threads.
+
+    Attributes:
+        config: its settings.
+        mind: its models.
+        ingestor: its background work.
+        tracer: keeps raw parts of extractions and searches when `config.trace` is set.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        path: str | Path,
+        *,
+        actors: int | None = None,
+        address: str | None = None,
+        clock: Clock | None = None,
+        config: Config,
+    ) -> None:
+        """See `reverie.open`."""
+        if actors is not None:
+            actors = door.limit(actors, "actors", 1024)
+        elif address is not None:
+            msg = "address= needs actors=: how many shards to run on the cluster"
+            raise ConfigError(msg, setting="address")
+        self.config = config
+        self._clock: Clock = clock or WallClock()
+        self._closed = threading.Event()
+        self._folder = DataFolder.open(
+            Path(path), owner=f"reverie {uuid.uuid4().hex[:8]}", partitions=config.partitions
+        )
+        backend: Backend | None = None
+        try:
+            backend = self._start(actors, address)
+            self._router = Router(
+                backend, self._folder.partitions, max_waiting=config.max_waiting
+            )
+            self._repeats = backend.repeats
+            self.mind = WorldMind(config, self._folder.catalog, self.now)
+            self._slots = Slots(self._folder.catalog, self._router)
+            self._slots.resume()
+            self.tracer = Tracer(self._folder.traces) if config.trace else None
+            self.ingestor = Ingestor(
+                self._router,
+                self.mind,
+                self.now,
+                background=config.background,
+                trace=self.tracer,
+            )
+        except BaseException:
+            if backend is not None:
+                backend.close()
+            self._folder.close()
+            raise
+        self.ingestor.wake_all()
+
+    def _start(self, actors: int | None, address: str | None) -> Backend:
+        config, folder = self.config, self._folder
+        settings = ShardSettings(byte_budget=config.byte_budget, exact_limit=config.exact_limit)
+        if actors is None:
+            return InlineBackend(folder.path, folder.partitions, settings, folder.owner)
+        from reverie.actors.ray_backend import RayBackend  # noqa: PLC0415 (loads ray)
+
+        return RayBackend(
+            folder.path,
+            folder.partitions,
+            settings,
+            folder.owner,
+            actors=actors,
+            address=address,
+            retry_s=config.retry_s,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """The data folder."""
+        return self._folder.path
+
+    def now(self) -> float:
+        """Return the time on the runtime's clock, in seconds; raises InvalidTimeError when the
+        clock gives none."""
+        return door.time(self._clock.now(), "clock")
+
+    def call(self, command: c.Command) -> Any:
+        """Send one command to the shard that owns its user and return the answer."""
+        if self._closed.is_set():
+            msg = "the runtime is closed"
+            raise ClosedError(msg)
+        return self._router.call(command)
+
+    def new_request_id(self) -> str | None:
+        """Return a request id for a write whose answer may be lost, None where none can be."""
+        return uuid.uuid4().hex if self._repeats else None
+
+    # -- users and worlds --------------------------------------------------------------
+
+    def user(self, user_id: str, world: str = DEFAULT_WORLD) -> User:
+        """Return a user's memory; nothing is stored until something is written.
+
+        Raises:
+            InvalidIdError: an id is empty, over 512 bytes, or not plain text.
+        """
+        return User(self, check_key(world, user_id))
+
+    def create_world(self, name: str, *, embedder: str | Embedder | None = None) -> None:
+        """Fix the embedder of a world before its first use (worlds are otherwise made on it).
+
+        Raises:
+            EmbedderMismatchError: the world has vectors of another embedder.
+        """
+        self.mind.declare(check_id(name, "world"), embedder)
+
+    def worlds(self) -> list[str]:
+        """Return the names of all worlds, sorted."""
+        return sorted(
+            {w.name for w in self._folder.catalog.worlds()}
+            | {world for world, _ in self._all_users(None)}
+        )
+
+    def users(self, world: str = DEFAULT_WORLD) -> list[str]:
+        """Return the ids of a world's users, sorted."""
+        return [user for _, user in self._all_users(check_id(world, "world"))]
+
+    def _all_users(self, world: str | None) -> list[tuple[str, str]]:
+        found = self._router.everywhere(c.ListUsers(world=world))
+        return sorted((w, u) for users in found for w, u in users)
+
+    # -- many at once ------------------------------------------------------------------
+
+    def add_many(
+        self,
+        messages: Mapping[str, door.Messages],
+        *,
+        world: str = DEFAULT_WORLD,
+        session: str = "default",
+        infer: bool = True,
+        wait: bool = False,
+    ) -> dict[str, AddResult]:
+        """Store turns of many users, one call per shard; `messages` maps user ids to them.
+
+        Everything is checked before anything is stored. See `User.add`.
+        """
+        drafts = {
+            self.user(user_id, world): door.messages(
+                given, session=session, at=None, max_bytes=self.config.max_text_bytes
+            )
+            for user_id, given in messages.items()
+        }
+        infer = infer and self.config.extractor != "off"
+        embedder = self.mind.embedder(check_id(world, "world"))
+        commands: list[c.AddTurns] = []
+        for user, turns in drafts.items():
+            chunk = turns
+            if not infer:
+                vectors = embedder.embed([t.text for t in turns], "passage")
+                chunk = [
+                    msgspec.structs.replace(t, vector=as_bytes(v))
+                    for t, v in zip(turns, vectors, strict=True)
+                ]
+            commands.append(
+                c.AddTurns(
+                    **user._write(self.new_request_id(), with_vectors=not infer),  # noqa: SLF001
+                    turns=tuple(chunk),
+                    extract=infer,
+                )
+            )
+        results: dict[str, AddResult] = {}
+        for user, answer in zip(drafts, self._router.call_many(commands), strict=True):
+            added: c.Added = raise_error(answer)
+            results[user.key.user_id] = AddResult(added.ids)
+            if infer:
+                self.ingestor.wake(user.key)
+        if infer and wait:
+            for user in drafts:
+                kept = self.ingestor.drain(user.key)
+                done = results[user.key.user_id]
+                results[user.key.user_id] = AddResult(done.ids, kept)
+        return results
+
+    def remember_many(
+        self, memories: Mapping[str, Sequence[str | MemoryDraft]], *, world: str = DEFAULT_WORLD
+    ) -> dict[str, list[Kept]]:
+        """Keep statements of many users verbatim, one call per shard (see `User.remember`)."""
+        checked: list[tuple[User, MemoryDraft]] = []
+        for user_id, drafts in memories.items():
+            user = self.user(user_id, world)
+            for given in drafts:
+                draft = MemoryDraft(given, importance=0.7) if isinstance(given, str) else given
+                checked.append((user, door.memory(draft, self.config.max_text_bytes)))
+        embedder = self.mind.embedder(check_id(world, "world"))
+        commands: list[c.Remember] = []
+        for start in range(0, len(checked), EMBED_CHUNK):
+            part = checked[start : start + EMBED_CHUNK]
+            vectors = embedder.embed([draft.text for _, draft in part], "passage")
+            for (user, draft), vector in zip(part, vectors, strict=True):
+                whole = msgspec.structs.replace(draft, vector=as_bytes(vector))
+                shared = user._write(self.new_request_id(), with_vectors=True)  # noqa: SLF001
+                commands.append(c.Remember(**shared, draft=whole))
+        results: dict[str, list[Kept]] = {user_id: [] for user_id in memories}
+        for command, answer in zip(commands, self._router.call_many(commands), strict=True):
+            results[command.user_id].append(raise_error(answer))
+        return results
+
+    def search_many(
+        self,
+        questions: Sequence[tuple[str, str]],
+        *,
+        world: str = DEFAULT_WORLD,
+        **search: Any,
+    ) -> list[list[Hit]]:
+        """Return the hits of many questions, given as (user id, question), one call per shard.
+
+        Args:
+            questions: pairs of user id and question.
+            world: of all of them.
+            search: as in `User.search`.
+        """
+        commands = [self.user(u, world).search_command(q, **search) for u, q in questions]
+        texts = list(dict.fromkeys(command.text for command in commands))
+        embedder = self.mind.embedder(check_id(world, "world"))
+        matrix = embedder.embed(texts, "query")
+        vectors = dict(zip(texts, matrix, strict=True))
+        ready = [with_vector(cmd, vectors[cmd.text], embedder.info.id) for cmd in commands]
+        return [raise_error(answer) for answer in self._router.call_many(ready)]
+
+    # -- extraction --------------------------------------------------------------------
+
+    def drain(self, timeout_s: float | None = None) -> None:
+        """Wait until all turns are extracted or quarantined.
+
+        Raises:
+            WaitTimeoutError: not done after `timeout_s` seconds; the work goes on.
+        """
+        if self.config.background:
+            self.ingestor.wake_all()
+            self.ingestor.wait(timeout_s)
+            return
+        for found in self._router.everywhere(c.ListPending(limit=1_000_000)):
+            for user in found:
+                self.ingestor.drain(Key(user.world, user.user_id))
+
+    def quarantined(self, world: str | None = None) -> list[c.PendingUser]:
+        """Return the turns whose extraction failed twice, by user, with the errors."""
+        wanted = None if world is None else check_id(world, "world")
+        found = self._router.everywhere(c.ListPending(world=wanted, quarantined=True))
+        return sorted((u for users in found for u in users), key=lambda u: (u.world, u.user_id))
+
+    def retry_quarantined(self, user_id: str, world: str = DEFAULT_WORLD) -> int:
+        """Give a user's quarantined turns another chance; returns how many there are."""
+        user = self.user(user_id, world)
+        added: c.Added = self.call(c.Requeue(**user._write(self.new_request_id())))  # noqa: SLF001
+        self.ingestor.wake(user.key)
+        return len(added.ids)
+
+    # -- save slots --------------------------------------------------------------------
+
+    def checkpoint(self, tag: str, world: str = DEFAULT_WORLD) -> int:
+        """Save a world under a tag; returns the number of users in it. Cheap: nothing is copied.
+
+        Raises:
+            CheckpointExistsError: the tag is taken.
+        """
+        return self._slots.checkpoint(check_id(world, "world"), check_id(tag, "tag"), self.now())
+
+    def rewind(self, tag: str, world: str = DEFAULT_WORLD) -> int:
+        """Put a world back to a tag; returns the number of users in it.
+
+        Other tags, also later ones, stay. Model calls under way are discarded when they end.
+
+        Raises:
+            UnknownCheckpointError: no such tag.
+        """
+        count = self._slots.rewind(check_id(world, "world"), check_id(tag, "tag"), self.now())
+        self.ingestor.wake_all()
+        return count
+
+    def fork(self, tag: str, new_world: str, world: str = DEFAULT_WORLD) -> int:
+        """Make a new world of a tag; returns the number of users in it.
+
+        Raises:
+            UnknownCheckpointError: no such tag.
+            CheckpointExistsError: the new world exists.
+        """
+        count = self._slots.fork(
+            check_id(world, "world"),
+            check_id(tag, "tag"),
+            check_id(new_world, "new_world"),
+            self.now(),
+        )
+        self.ingestor.wake_all()
+        return count
+
+    def checkpoints(self, world: str = DEFAULT_WORLD) -> list[Checkpoint]:
+        """Return a world's save slots, oldest first."""
+        return [Checkpoint(*tag) for tag in self._slots.tags(check_id(world, "world"))]
+
+    def drop_checkpoint(self, tag: str, world: str = DEFAULT_WORLD) -> None:
+        """Give up a save slot; raises UnknownCheckpointError when there is none."""
+        self._slots.drop(check_id(world, "world"), check_id(tag, "tag"))
+
+    # -- models ------------------------------------------------------------------------
+
+    def reembed(
+        self,
+        world: str = DEFAULT_WORLD,
+        *,
+        embedder: str | Embedder,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Replace all vectors of a world by those of another embedder; returns the users done.
+
+        Run it while nothing is written to the world. A crash in between leaves users of both
+        kinds; running it again finishes the work.
+
+        Args:
+            world: which world.
+            embedder: as in `Config.embedder`.
+            progress: called with (users done, users in all).
+        """
+        world = check_id(world, "world")
+        if self._folder.catalog.world(world) is None:
+            msg = f"there is no world {world!r}"
+            raise InvalidValueError(msg, world=world)
+        new = self.mind.replace(world, embedder)
+        users = self.users(world)
+        for done, user_id in enumerate(users, 1):
+            user = self.user(user_id, world)
+            if user.stats().embedder != new.info.id:
+                page: c.TextPage = self.call(c.Texts(**user._read()))  # noqa: SLF001
+                matrix = new.embed(page.texts, "passage")
+                self.call(
+                    c.SetVectors(
+                        world=world,
+                        user_id=user_id,
+                        at=self.now(),
+                        request_id=self.new_request_id(),
+                        embedder=new.info.id,
+                        dim=new.info.dim,
+                        ids=tuple(page.ids),
+                        vectors=as_bytes(matrix),
+                    )
+                )
+            if progress is not None:
+                progress(done, len(users))
+        self.mind.replaced(world, embedder, new)
+        return len(users)
+
+    # -- the whole ---------------------------------------------------------------------
+
+    def stats(self) -> RuntimeStats:
+        """Return what is on disk, in memory, and under way."""
+        shards = self._router.everywhere(c.Flush())
+        pending = self._router.everywhere(c.ListPending(limit=1_000_000))
+        away = self._router.everywhere(c.ListPending(quarantined=True))
+        return RuntimeStats(
+            users=len(self._all_users(None)),
+            worlds=self.worlds(),
+            shards=shards,
+            ingest=self.ingestor.counts,
+            pending=sum(len(u.turn_ids) for users in pending for u in users),
+            quarantined=sum(len(u.turn_ids) for users in away for u in users),
+        )
+
+    def check(self, progress: Callable[[int, int], None] | None = None) -> list[str]:
+        """Return every broken invariant of all files and users, as lines; empty when sound.
+
+        Args:
+            progress: called with (users done, users in all).
+        """
+        lines = [line for found in self._router.everywhere(c.CheckShard()) for line in found]
+        users = self._all_users(None)
+        for done, (world, user_id) in enumerate(users, 1):
+            lines += [f"{world}/{user_id}: {line}" for line in self.user(user_id, world).check()]
+            if progress is not None:
+                progress(done, len(users))
+        return lines
+
+    def flush(self) -> None:
+        """Write snapshots of the users in memory, which makes the next opening faster."""
+        self._router.everywhere(c.Flush(snapshot=True))
+
+    def close(self) -> None:
+        """Finish calls under way, stop background work (it goes on at the next opening), and
+        close the files. A second call does nothing."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        try:
+            self.ingestor.close()
+            self._router.close()
+            self.mind.close()
+        finally:
+            self._folder.close()
+
+
+__all__ = ["Checkpoint", "Runtime", "RuntimeStats", "UnknownCheckpointError", "open"]
