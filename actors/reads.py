@@ -232,9 +232,8 @@ def neighbors(memory: UserMemory, command: c.Neighbors) -> c.Neighborhood | None
     related.sort(key=lambda pair: (-pair[1], pair[0]))
     mentioned = [
         node
-        for other, edge, outgoing in graph.around(node_id, command.limit)
-        if not outgoing
-        and edge.kind == n.CONTAINS_ENTITY
+        for other, edge in graph.around(node_id, command.limit)
+        if edge.kind == n.CONTAINS_ENTITY
         and isinstance(node := graph.node(other), Readable)
         and is_visible(node, moment)
     ]

@@ -31,6 +31,7 @@ from reverie.actors import commands as c
 from reverie.actors.erasure import erase_user
 from reverie.actors.reads import read
 from reverie.actors.writes import Outbox, write
+from reverie.memory_graph import events
 from reverie.memory_graph import nodes as n
 from reverie.memory_graph.apply import apply
 from reverie.memory_graph.check import check_memory
@@ -38,7 +39,9 @@ from reverie.memory_graph.errors import (
     InternalError,
     InvariantError,
     JournalDamagedError,
+    RequestReusedError,
     ReverieError,
+    StaleGenerationError,
     StorageError,
     StorageFailedError,
 )
@@ -70,7 +73,8 @@ class ShardSettings(msgspec.Struct, frozen=True):
 
 
 class Resident:
-    """A user in memory. `touches` are readings not yet journaled, as (node ids, time)."""
+    """A user in memory. `touches` are readings that its state knows and the journal does not yet:
+    applied at once, so that answers do not depend on when they are journaled."""
 
     __slots__ = (
         "generation",
@@ -89,7 +93,7 @@ class Resident:
         self.snapshot_bytes = 0
         self.size_bytes = 0
         self.index_seq = -1  # at which the saved vector index was up to date
-        self.touches: list[tuple[tuple[str, ...], float]] = []
+        self.touches: list[events.Event] = []
 
 
 class Shard:
@@ -144,6 +148,8 @@ class Shard:
                 answers[i] = self._other(batch[i])
             except ReverieError as exc:
                 answers[i] = exc
+                if isinstance(exc, StorageFailedError) and isinstance(batch[i], c.Command):
+                    self._failed.add(self._number(batch[i].key))
             except Exception as exc:  # noqa: BLE001 (a fault of ours must not stop the shard)
                 log.error("command failed", command=type(batch[i]).__name__, trace=format_exc())
                 answers[i] = InternalError(f"{type(exc).__name__}: {exc}")
@@ -243,39 +249,37 @@ class Shard:
         fingerprint = b""
         if command.request_id is not None:
             fingerprint = _fingerprint(command)
-            seen = txn.result_of(command.request_id, fingerprint)
-            if seen is not None:
+            if (seen := _result_of(txn, command, fingerprint)) is not None:
                 return msgspec.msgpack.decode(seen, type=c.ANSWERS[type(command)])
         key = command.key
         resident = self._resident(partition, key, create=not isinstance(command, c.Settle | c.FailTurn))
         if resident is None:
             return c.Settled([], 0)  # the user was forgotten meanwhile
-        writer = Writer(resident.memory, command.at)
-        for ids, at in resident.touches:
-            writer.touch(ids, at)
-        resident.touches.clear()
-        box, before = Outbox(), len(writer.events)
+        writer, box = Writer(resident.memory, command.at), Outbox()
         try:
             answer = write(writer, command, resident.generation, txn, box)
         except ReverieError:
-            if len(writer.events) > before:  # half applied: read it again, from this transaction
+            if writer.is_changed:  # perhaps half applied: read it again, from this transaction
+                if resident.touches:
+                    txn.append(key, [encode_event(event) for event in resident.touches])
                 self._drop(key)
-            else:
-                self._append(txn, key, resident, writer)
             raise
-        self._append(txn, key, resident, writer)
+        self._append(txn, key, resident, writer.events)
         box.apply(txn, key)
         if command.request_id is not None:
-            txn.keep_result(
-                command.request_id, key, fingerprint, msgspec.msgpack.encode(answer)
-            )
+            kept_as = f"{_scope(command)}{command.request_id}"
+            txn.keep_result(kept_as, key, fingerprint, msgspec.msgpack.encode(answer))
         return answer
 
     @staticmethod
-    def _append(txn: Transaction, key: Key, resident: Resident, writer: Writer) -> None:
-        if not writer.events:
+    def _append(
+        txn: Transaction, key: Key, resident: Resident, fresh: Sequence[events.Event] = ()
+    ) -> None:
+        """Journal the readings that wait, then what a write has just applied."""
+        rows = [encode_event(event) for event in (*resident.touches, *fresh)]
+        resident.touches.clear()
+        if not rows:
             return
-        rows = [encode_event(event) for event in writer.events]
         head = txn.append(key, rows)
         if head != resident.memory.seq:
             msg = f"journal head {head} and state {resident.memory.seq} of {key} differ"
@@ -285,6 +289,9 @@ class Shard:
     def _after_write(self, partition: Partition, key: Key) -> None:
         resident = self._residents.get(key)
         if resident is None:
+            return
+        if resident.memory.seq == 0:  # nothing was written: this user does not exist
+            self._drop(key)
             return
         self._resize(resident)
         if resident.tail_bytes > max(self.settings.snapshot_min_bytes, resident.snapshot_bytes):
@@ -301,7 +308,7 @@ class Shard:
                         key, resident.memory.seq, blob, embedder=resident.memory.embedder or ""
                     )
                     resident.snapshot_bytes, resident.tail_bytes = len(blob), 0
-        except StorageError as exc:
+        except ReverieError as exc:
             log.warning("snapshot failed", partition=partition.path.name, error=str(exc))
             for key in keys:  # measure again what is on disk at the next activation
                 self._drop(key)
@@ -361,7 +368,7 @@ class Shard:
                 memory = decode_snapshot(loaded.snapshot, exact_limit=limit)
             for seq, payload in loaded.tail:  # noqa: B007 (named in the error)
                 apply(memory, decode_event(payload))
-        except (InvariantError, msgspec.DecodeError) as exc:
+        except (ReverieError, msgspec.DecodeError) as exc:
             msg = (
                 f"the journal of user {key.user_id!r} in world {key.world!r} cannot be applied at "
                 f"sequence {seq}: {exc}"
@@ -398,7 +405,10 @@ class Shard:
             freed += resident.size_bytes
             leaving.setdefault(partition_of(key, self.partition_count), []).append(key)
         for number, keys in leaving.items():
-            self._passivate(self._partition(number), keys)
+            try:
+                self._passivate(self._partition(number), keys)
+            except StorageError as exc:  # what was answered already stays true
+                log.warning("no room made", partition=number, error=str(exc))
 
     def _passivate(self, partition: Partition, keys: Sequence[Key]) -> None:
         self._flush_touches(partition, keys)
@@ -422,12 +432,7 @@ class Shard:
         try:
             with partition.write() as txn:
                 for key in waiting:
-                    resident = self._residents[key]
-                    writer = Writer(resident.memory, resident.touches[-1][1])
-                    for ids, at in resident.touches:
-                        writer.touch(ids, at)
-                    resident.touches.clear()
-                    self._append(txn, key, resident, writer)
+                    self._append(txn, key, self._residents[key])
         except (StorageError, InvariantError) as exc:
             log.warning("touches lost", partition=partition.path.name, error=str(exc))
             for key in waiting:
@@ -492,7 +497,9 @@ class Shard:
             self._flush_touches(partition, [key])
         answer = read(resident.memory, command)
         if isinstance(command, c.Search) and command.touch and command.as_of is None and answer:
-            resident.touches.append((tuple(hit.id for hit in answer), command.now))
+            writer = Writer(resident.memory, command.now)
+            writer.touch([hit.id for hit in answer], command.now)
+            resident.touches += writer.events
             if len(resident.touches) >= MAX_TOUCHES:
                 self._flush_touches(partition, [key])
         return answer
@@ -558,7 +565,7 @@ class Shard:
             else:
                 found += [
                     c.PendingUser(p.key.world, p.key.user_id, p.turn_ids)
-                    for p in partition.pending(command.limit)
+                    for p in partition.pending(command.limit, per_user=command.limit)
                     if command.world in {None, p.key.world}
                 ]
         return found
@@ -641,16 +648,36 @@ def open_shard(
 
 
 def _fingerprint(command: c.Write) -> bytes:
-    """Return what identifies a request: everything but its time and its vectors, which may
-    differ when the same request is made again."""
+    """Return what identifies a request: everything but its vectors and the times that the caller
+    may have left to the clock, which differ when the same request is made again."""
     fields = msgspec.to_builtins(command)
     for name in ("at", "embedder", "dim", "vector", "vectors"):
         fields.pop(name, None)
-    if isinstance(fields.get("draft"), dict):
-        fields["draft"].pop("vector", None)
+    for draft in (fields.get("draft", {}), *fields.get("turns", ())):
+        draft.pop("vector", None)
+        draft.pop("valid_from", None)  # of an event that is observed as it happens
     return blake2b(
         msgspec.msgpack.encode(fields, order="deterministic"), digest_size=16
     ).digest()
+
+
+def _scope(command: c.Write) -> str:
+    """Return what request ids are stored with: two users may choose the same one."""
+    return f"{key_hash(command.key).hex()}:"
+
+
+def _result_of(txn: Transaction, command: c.Write, fingerprint: bytes) -> bytes | None:
+    """Return the result of an earlier request of the same id, or None.
+
+    Raises:
+        RequestReusedError, StaleGenerationError: as `Transaction.result_of`.
+    """
+    scope = _scope(command)
+    try:
+        return txn.result_of(f"{scope}{command.request_id}", fingerprint)
+    except (RequestReusedError, StaleGenerationError) as exc:
+        msg = exc.message.replace(scope, "")
+        raise type(exc)(msg, request_id=command.request_id) from None
 
 
 def _internal(exc: Exception) -> InternalError:

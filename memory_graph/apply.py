@@ -47,11 +47,15 @@ def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one b
             _retire(memory, event.id, event.status, event.at, event.valid_to, event.reason)
         case events.MemoryRestored():
             kept: n.Memory = graph.get(event.id, n.Memory)
-            kept.status, kept.retired_at, kept.valid_to = "active", None, None
-            kept.retired_why = ""
-            graph.slot(kept)
+            if kept.retired_at is not None:  # not of one that was only put away
+                kept.retired_at = kept.valid_to = None
+            kept.status, kept.retired_why = "active", ""
+            graph.activate(kept)
+            graph.veil(kept)
         case events.MemoryEdited():
-            _edit(graph.get(event.id, n.Memory), event)
+            edited: n.Memory = graph.get(event.id, n.Memory)
+            _edit(edited, event)
+            graph.veil(edited)
         case events.EntityAdded():
             graph.add(
                 n.Entity(
@@ -81,6 +85,8 @@ def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one b
             relation = graph.relation(event.id)
             relation.retired_at = event.at
             relation.valid_to = _end(relation.valid_to, event.valid_to, event.at)
+            if relation.valid_from is not None and relation.valid_to < relation.valid_from:
+                relation.valid_to = relation.valid_from  # as for memories: it never held
         case events.TopicAdded():
             graph.add(n.Topic(event.id, event.name, event.at))
         case events.SummaryAdded():
@@ -182,7 +188,7 @@ def _retire(  # noqa: PLR0913, PLR0917
     if status == "active":
         msg = f"{memory_id} cannot be retired to status 'active'"
         raise InvariantError(msg)
-    memory.graph.unslot(old)
+    memory.graph.deactivate(old)
     old.status, old.retired_why = status, why
     if status in {"superseded", "expired"}:  # no longer believed; the other two are only put away
         old.retired_at = at
@@ -229,6 +235,7 @@ def _summary(memory: UserMemory, event: events.SummaryAdded) -> None:
         raise InvariantError(msg)
     for old in event.replaces:
         graph.get(old, n.Summary).retired_at = event.at
+        graph.veiled.add(old)
     graph.add(n.Summary(event.id, event.text, event.of, event.at, event.from_at, event.to_at))
     graph.link(event.id, event.of, n.Edge(n.SUMMARIZES, 1.0, event.at))
     for source in event.sources:

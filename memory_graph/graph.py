@@ -11,7 +11,8 @@ apply.py, and how to search is elsewhere.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Container, Iterator, Mapping, MutableMapping
+from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -20,7 +21,7 @@ import networkx as nx
 from reverie.memory_graph import decay
 from reverie.memory_graph import nodes as n
 from reverie.memory_graph.errors import InvariantError
-from reverie.memory_graph.text import name_key
+from reverie.memory_graph.text import name_key, normalise
 
 if TYPE_CHECKING:
     Digraph: TypeAlias = "nx.MultiDiGraph[str]"
@@ -35,6 +36,12 @@ MEMORY, MESSAGE, SESSION, ENTITY, RELATION, SUMMARY, TOPIC = "mtseryk"
 def number(node_id: str) -> int:
     """Return the number in a node id: 12 for "m12"."""
     return int(node_id[1:])
+
+
+def _statement(text: str) -> int:
+    """Return 64 bits that stand for a normalised text; texts would be held twice otherwise."""
+    digest = blake2b(normalise(text).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -86,9 +93,13 @@ class MemoryGraph:
         sessions: the caller's session id -> session node id.
         externals: the caller's message id -> message node id.
         slots: slot -> ids of the active memories in it, oldest first.
+        statements: hash of a normalised text -> ids of the active memories that say it, oldest
+            first (one whose time to live is over counts as active until it is retired).
         relations: relation id -> (head, tail).
         counters: highest number given per kind letter.
         edge_count: number of edges.
+        veiled: texts that a reader of now may not see: memories that are not active or whose time
+            may run out, and replaced summaries. All others are visible.
     """
 
     __slots__ = (
@@ -100,6 +111,8 @@ class MemoryGraph:
         "relations",
         "sessions",
         "slots",
+        "statements",
+        "veiled",
     )
 
     def __init__(self) -> None:
@@ -108,6 +121,8 @@ class MemoryGraph:
         self.sessions: dict[str, str] = {}
         self.externals: dict[str, str] = {}
         self.slots: dict[str, list[str]] = {}
+        self.veiled: set[str] = set()
+        self.statements: dict[int, tuple[str, ...]] = {}
         self.relations: dict[str, tuple[str, str]] = {}
         self.counters: dict[str, int] = {}
         self.edge_count = 0  # networkx counts by walking over all nodes
@@ -141,8 +156,12 @@ class MemoryGraph:
                 # A name belongs to one entity for good, whatever the order of replay.
                 self.names[name_key(node.name)] = node.id
                 node.aliases = tuple(a for a in node.aliases if self.name(a, node.id))
-            case n.Memory() if node.status == "active":
-                self.slot(node)
+            case n.Memory():
+                if node.status == "active":
+                    self.activate(node)
+                self.veil(node)
+            case n.Summary() if node.retired_at is not None:
+                self.veiled.add(node.id)
 
     def count(self, node_id: str) -> None:
         """Record that `node_id` is in use, so that `next_id` goes on after it.
@@ -204,17 +223,41 @@ class MemoryGraph:
         self.names[key] = entity_id
         return True
 
-    def slot(self, memory: n.Memory) -> None:
-        """Put an active memory in its slot, in the order of ids."""
+    def activate(self, memory: n.Memory) -> None:
+        """Index an active memory by its slot (in the order of ids) and by what it says."""
         if memory.slot:
             insort(self.slots.setdefault(memory.slot, []), memory.id, key=number)
+        said = _statement(memory.text)
+        known = self.statements.get(said)
+        self.statements[said] = (
+            (memory.id,) if known is None else tuple(sorted({*known, memory.id}, key=number))
+        )
 
-    def unslot(self, memory: n.Memory) -> None:
-        """Take a memory that is no longer active out of its slot."""
+    def deactivate(self, memory: n.Memory) -> None:
+        """Take a memory that is no longer active out of those indices."""
         if memory.slot and (members := self.slots.get(memory.slot)) and memory.id in members:
             members.remove(memory.id)
             if not members:
                 del self.slots[memory.slot]
+        self.veiled.add(memory.id)
+        said = _statement(memory.text)
+        if rest := tuple(i for i in self.statements.get(said, ()) if i != memory.id):
+            self.statements[said] = rest
+        else:
+            self.statements.pop(said, None)
+
+    def veil(self, memory: n.Memory) -> None:
+        """Keep `veiled` true after a change of a memory's status or time to live."""
+        if memory.status == "active" and memory.ttl_s is None:
+            self.veiled.discard(memory.id)
+        else:
+            self.veiled.add(memory.id)
+
+    def saying(self, text: str) -> list[n.Memory]:
+        """Return the active memories that say exactly this (after normalisation), oldest first."""
+        found = map(self.node, self.statements.get(_statement(text), ()))
+        wanted = normalise(text)
+        return [m for m in found if isinstance(m, n.Memory) and normalise(m.text) == wanted]
 
     # -- edges -------------------------------------------------------------------------
 
@@ -289,6 +332,14 @@ class MemoryGraph:
                 if box.data.kind == kind:  # type: ignore[union-attr]
                     yield other, cast("n.Edge | n.Relation", box.data)
 
+    def heads_by_kind(self, node_id: str) -> dict[str, list[str]]:
+        """Return the nodes that the edges of a node lead to, by kind of edge."""
+        found: dict[str, list[str]] = {}
+        for head, keyed in self.nx._succ[node_id].items():  # noqa: SLF001
+            for box in keyed.values():
+                found.setdefault(box.data.kind, []).append(head)
+        return found
+
     def edges(self) -> Iterator[tuple[str, str, n.Edge | n.Relation]]:
         """Iterate over (tail, head, edge) of all edges, in the order the tails were added."""
         for tail, heads in self.nx._succ.items():  # noqa: SLF001
@@ -296,14 +347,19 @@ class MemoryGraph:
                 for box in keyed.values():
                     yield tail, head, box.data
 
-    def around(self, node_id: str, limit: int) -> Iterator[tuple[str, n.Edge | n.Relation, bool]]:
-        """Iterate over (neighbour, edge, outgoing) of a node in both directions, the newest
-        `limit` neighbours of each direction only: hubs cost no more than others."""
-        succ, pred = self.nx._succ.get(node_id), self.nx._pred.get(node_id)  # noqa: SLF001
-        for adjacency, outgoing in ((succ, True), (pred, False)):
-            for other, keyed in islice(reversed((adjacency or {}).items()), limit):
-                for box in keyed.values():
-                    yield other, box.data, outgoing
+    def around(self, node_id: str, limit: int) -> list[tuple[str, n.Edge | n.Relation]]:
+        """Return (neighbour, edge) in both directions, of the newest `limit` neighbours of each
+        direction only: a hub costs no more than any other node."""
+        found: list[tuple[str, n.Edge | n.Relation]] = []
+        for adjacency in (self.nx._succ[node_id], self.nx._pred[node_id]):  # noqa: SLF001
+            for other in islice(reversed(adjacency), limit):
+                for box in adjacency[other].values():
+                    found.append((other, box.data))  # noqa: PERF401 (measured: faster)
+        return found
+
+    def tails(self, node_id: str) -> Container[str]:
+        """Return the nodes with an edge into a node."""
+        return self.nx._pred[node_id].keys()  # noqa: SLF001
 
     def degree(self, node_id: str) -> int:
         """Return the number of neighbours, both directions."""

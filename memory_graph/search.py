@@ -11,8 +11,10 @@ worse than BM25 alone. Vectors, times and the question arrive as arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappush, heappushpop
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,12 +22,14 @@ from numpy.typing import NDArray
 
 from reverie.memory_graph import decay
 from reverie.memory_graph import nodes as n
+from reverie.memory_graph.graph import MEMORY, MESSAGE, SUMMARY
 from reverie.memory_graph.filters import Predicate, Readable
 from reverie.memory_graph.spread import Reached, spread
 from reverie.memory_graph.state import UserMemory
-from reverie.memory_graph.text import name_key, normalise, query_terms
+from reverie.memory_graph.text import normalise, query_terms
 from reverie.memory_graph.views import Hit, ItemType, item
 from reverie.memory_graph.visible import Moment, is_visible
+from reverie.memory_graph.words import Asked
 
 # The weight of each signal. First values, by hand; z-scores are divided by 5 as the spread of
 # cosines over one conversation is about that wide.
@@ -41,13 +45,16 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
     }
 )
 Z_SPREAD = 5.0
-POOL = 40  # candidates per signal, at least
+MOST_MEANING = 1.5
+POOL = 32  # candidates per signal, at least
 SEEDS = 8  # best candidates of each signal that the walk starts from
 MAX_NAME_WORDS = 4
 MAX_HAN_NAME = 8
 MAX_QUERY_CHARS = 2000
+_OUTER = ".,;:!?\"'()[]{}<>-…“”「」《》。、"  # around a name; normalised texts have no other kinds of apostrophe
 
-READABLE: dict[type[n.Node], ItemType] = {
+TEXTS = f"{MEMORY}{MESSAGE}{SUMMARY}"  # first letters of the ids of what can answer
+READABLE: dict[type[n.Node] | type[None], ItemType] = {
     n.Memory: "memory",
     n.Message: "message",
     n.Summary: "summary",
@@ -76,21 +83,20 @@ class Query(msgspec.Struct, frozen=True):
     weights: Mapping[str, float] = WEIGHTS
 
 
-class _Found(msgspec.Struct):
-    """A candidate under scoring."""
+class _Found(NamedTuple):
+    """A candidate with its score."""
 
     node: Readable
-    cosine: float = float("nan")
-    bm25: float = float("nan")
-    parts: dict[str, float] = {}
-    score: float = 0.0
+    cosine: float
+    parts: dict[str, float]
+    score: float
 
 
 def search(memory: UserMemory, query: Query) -> list[Hit]:
     """Return at most `query.limit` hits, best first; the same state and query give the same."""
     text = query.text[:MAX_QUERY_CHARS]
     allowed = _allowed(memory, query)
-    terms = query_terms(text)
+    asked = memory.words.ask(query_terms(text))
     pool = max(POOL, 2 * query.limit)
     names = entities_named(memory, text)
 
@@ -99,15 +105,19 @@ def search(memory: UserMemory, query: Query) -> list[Hit]:
     if query.vector is not None and memory.vectors is not None:
         near = hits = memory.vectors.search(query.vector, pool, allowed)
         mean, std = hits.mean, hits.std
-    lexical = memory.words.search([term for term, _ in terms], pool, allowed)
+    lexical = asked.top(pool, allowed)
 
     reached = spread(memory.graph, _seeds(near, lexical, names, mean, std), query.moment)
-    found = _candidates(memory, near, lexical, reached, allowed)
-    _fill(memory, query, found, [term for term, _ in terms])
-    _score(memory, query, found, reached, frozenset(names), (mean, std))
-    best = sorted(found.values(), key=lambda f: (-f.score, -_time(f.node), f.node.id))
+    matching = dict.fromkeys([*(i for i, _ in near), *(i for i, _ in lexical)])
+    ids = list(matching)
+    for i in reached:
+        if i[0] in TEXTS and i not in matching and (allowed is None or allowed(i)):
+            ids.append(i)
+    best = _best(memory, query, ids, asked, reached, names, (mean, std))
+    matched = asked.matched([f.node.id for f in best])
     return [
-        _hit(memory, query, f, reached, names, terms) for f in best[: query.limit] if f.score > 0
+        _hit(memory, query, f, reached, names, words)
+        for f, words in zip(best, matched, strict=True)
     ]
 
 
@@ -118,15 +128,15 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
     """
     names = memory.graph.names
     found: dict[str, str] = {}
-    words = text.split()
+    folded = normalise(text)
+    words = folded.split()
     for size in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
         for i in range(len(words) - size + 1):
-            phrase = " ".join(words[i : i + size])
-            entity = names.get(name_key(phrase)) or names.get(name_key(_unpossessed(phrase)))
+            phrase = " ".join(words[i : i + size]).strip(_OUTER)
+            entity = names.get(phrase) or names.get(phrase.removesuffix("'s").removesuffix("'"))
             if entity is not None:
                 found.setdefault(entity, phrase)
-    if any(_is_unspaced(char) for char in text):
-        folded = normalise(text)
+    if any(map(_is_unspaced, folded)):
         for size in range(MAX_HAN_NAME, 1, -1):
             for i in range(len(folded) - size + 1):
                 if (entity := names.get(folded[i : i + size])) is not None:
@@ -139,27 +149,29 @@ def _is_unspaced(char: str) -> bool:
     return "\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7a3"
 
 
-def _unpossessed(phrase: str) -> str:
-    phrase = phrase.rstrip("?!.,;:")
-    for ending in ("'s", "\u2019s", "'", "\u2019"):
-        if phrase.endswith(ending):
-            return phrase[: -len(ending)]
-    return phrase
+def _allowed(memory: UserMemory, query: Query) -> Callable[[str], bool] | None:
+    """Return the test whether a text may answer, each judged once; None when every one may."""
+    node_of, types, moment, where = memory.graph.node, query.types, query.moment, query.where
+    judged: dict[str, bool] = {}
 
+    def judge(node_id: str) -> bool:
+        verdict = judged.get(node_id)
+        if verdict is None:
+            node = node_of(node_id)
+            verdict = judged[node_id] = (
+                READABLE.get(type(node)) in types
+                and is_visible(node, moment)  # type: ignore[arg-type] (it is Readable)
+                and (where is None or where(node))  # type: ignore[arg-type]
+            )
+        return verdict
 
-def _allowed(memory: UserMemory, query: Query) -> Callable[[str], bool]:
-    graph, types, moment, where = memory.graph, query.types, query.moment, query.where
-
-    def allowed(node_id: str) -> bool:
-        node = graph.node(node_id)
-        return (
-            isinstance(node, n.Memory | n.Message | n.Summary)
-            and READABLE[type(node)] in types
-            and is_visible(node, moment)
-            and (where is None or where(node))
-        )
-
-    return allowed
+    plain = moment == Moment(moment.now) and where is None and len(types) == len(READABLE)
+    if not plain:
+        return judge
+    veiled = memory.graph.veiled
+    if not veiled:
+        return None
+    return lambda node_id: node_id not in veiled or judge(node_id)
 
 
 def _seeds(
@@ -180,91 +192,75 @@ def _seeds(
     return seeds
 
 
-def _candidates(
-    memory: UserMemory,
-    near: list[tuple[str, float]],
-    lexical: list[tuple[str, float]],
-    reached: Mapping[str, Reached],
-    allowed: Callable[[str], bool],
-) -> dict[str, _Found]:
-    found: dict[str, _Found] = {}
-    for node_id, cosine in near:
-        found[node_id] = _Found(_readable(memory, node_id), cosine=cosine)
-    for node_id, score in lexical:
-        if node_id in found:
-            found[node_id].bm25 = score
-        else:
-            found[node_id] = _Found(_readable(memory, node_id), bm25=score)
-    for node_id in reached:
-        if node_id not in found and allowed(node_id):
-            found[node_id] = _Found(_readable(memory, node_id))
-    return found
-
-
-def _readable(memory: UserMemory, node_id: str) -> Readable:
-    node = memory.graph.node(node_id)
-    assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
-    return node
-
-
-def _fill(memory: UserMemory, query: Query, found: dict[str, _Found], terms: list[str]) -> None:
-    """Give every candidate both similarities, whichever signal brought it in."""
-    if query.vector is not None and memory.vectors is not None:
-        missing = [i for i, f in found.items() if f.cosine != f.cosine]  # noqa: PLR0124 (NaN)
-        if missing:
-            for i, cosine in zip(
-                missing, memory.vectors.similarities(query.vector, missing).tolist(), strict=True
-            ):
-                found[i].cosine = cosine
-    missing = [i for i, f in found.items() if f.bm25 != f.bm25]  # noqa: PLR0124
-    if missing and terms:
-        for i, score in zip(missing, memory.words.score(terms, missing).tolist(), strict=True):
-            found[i].bm25 = score
-
-
-def _score(  # noqa: PLR0913, PLR0917
+def _best(  # noqa: PLR0913, PLR0917 (what the steps before have found)
     memory: UserMemory,
     query: Query,
-    found: dict[str, _Found],
+    ids: Sequence[str],
+    asked: Asked,
     reached: Mapping[str, Reached],
-    names: frozenset[str],
+    names: Mapping[str, str],
     background: tuple[float, float],
+) -> list[_Found]:
+    """Score the candidates and return the best, in order.
+
+    The similarities are computed for all at once. What is cheap to bound and dear to compute
+    (recency, importance, outdated) is added from the top down, until no other candidate can come
+    among the best any more.
+    """
+    if not ids:
+        return []
+    weights, (mean, std) = query.weights, background
+    cosines = np.full(len(ids), np.nan, np.float32)
+    if query.vector is not None and memory.vectors is not None:
+        cosines = memory.vectors.similarities(query.vector, ids)
+    above = (cosines - mean) / (std * Z_SPREAD)
+    meaning = np.fmin(np.fmax(above, 0.0), MOST_MEANING)  # NaN, no vector, becomes 0
+    words = asked.score(ids)
+    walked = np.array([r.mass if (r := reached.get(i)) is not None else 0.0 for i in ids])
+    mentioning = [memory.graph.tails(entity) for entity in names]
+    named = np.array([any(i in tails for tails in mentioning) for i in ids], np.float32)
+    table = {
+        "meaning": weights["meaning"] * meaning,
+        "words": weights["words"] * words / (words.max() or 1.0),
+        "graph": weights["graph"] * walked / (walked.max() or 1.0),
+        "entity": weights["entity"] * named,
+    }
+    base = table["meaning"] + table["words"] + table["graph"] + table["entity"]
+    most = max(0.0, weights["recency"]) + max(0.0, weights["importance"])
+    found: list[_Found] = []
+    bar: list[float] = []  # the best scores so far, as a heap
+    columns = [(name, column.tolist()) for name, column in table.items()]
+    for at in np.argsort(-base, kind="stable").tolist():
+        if len(bar) >= query.limit and base[at] + most < bar[0]:
+            break
+        node = memory.graph.node(ids[at])
+        assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
+        parts = {name: column[at] for name, column in columns if column[at]}
+        _add_state(memory, query, node, parts)
+        score = sum(parts.values())
+        if score > 0:
+            found.append(_Found(node, float(cosines[at]), parts, score))
+            (heappush if len(bar) < query.limit else heappushpop)(bar, score)
+    found.sort(key=lambda f: (-round(f.score, 9), -_time(f.node)))  # stable: then as found
+    return found[: query.limit]
+
+
+def _add_state(
+    memory: UserMemory, query: Query, node: Readable, parts: dict[str, float]
 ) -> None:
-    mean, std = background
-    weights = query.weights
-    top_bm25 = max((f.bm25 for f in found.values() if f.bm25 > 0), default=1.0)
-    masses = [reached[i].mass for i in found if i in reached]
-    top_mass = max(masses, default=1.0) or 1.0
-    now = query.moment.now if query.moment.as_of is None else query.moment.as_of
-    present = query.moment.as_of is None and query.moment.valid_at is None
-    mentioning = _mentioning(memory, names)
-    for node_id, f in found.items():
-        parts = {}
-        if f.cosine > mean:
-            parts["meaning"] = weights["meaning"] * min(1.5, (f.cosine - mean) / std / Z_SPREAD)
-        if f.bm25 > 0:
-            parts["words"] = weights["words"] * f.bm25 / top_bm25
-        if (there := reached.get(node_id)) is not None:
-            parts["graph"] = weights["graph"] * there.mass / top_mass
-        if node_id in mentioning:
-            parts["entity"] = weights["entity"]
-        parts["recency"] = weights["recency"] * decay.recency(_time(f.node), now)
-        if isinstance(f.node, n.Memory):
-            parts["importance"] = weights["importance"] * f.node.importance
-        elif present and isinstance(f.node, n.Message) and is_outdated(memory, f.node):
-            parts["outdated"] = weights["outdated"]
-        f.parts = parts
-        f.score = sum(parts.values())
-
-
-def _mentioning(memory: UserMemory, names: frozenset[str]) -> frozenset[str]:
-    """Ids of the newest texts that mention an entity named in the question."""
-    return frozenset(
-        other
-        for name in names
-        for other, edge, outgoing in memory.graph.around(name, 256)
-        if not outgoing and edge.kind == n.CONTAINS_ENTITY
-    )
+    """Add the parts that depend on the node alone: recency, importance, outdated."""
+    moment, weights = query.moment, query.weights
+    now = moment.now if moment.as_of is None else moment.as_of
+    parts["recency"] = weights["recency"] * decay.recency(_time(node), now)
+    if isinstance(node, n.Memory):
+        parts["importance"] = weights["importance"] * node.importance
+    elif (
+        isinstance(node, n.Message)
+        and moment.as_of is None
+        and moment.valid_at is None
+        and is_outdated(memory, node)
+    ):
+        parts["outdated"] = weights["outdated"]
 
 
 def is_outdated(memory: UserMemory, message: n.Message) -> bool:
@@ -294,10 +290,10 @@ def _hit(  # noqa: PLR0913, PLR0917
     found: _Found,
     reached: Mapping[str, Reached],
     names: Mapping[str, str],
-    terms: list[tuple[str, str]],
+    words: Sequence[str],
 ) -> Hit:
     fields = item(memory, found.node)
-    reasons = list(_reasons(memory, query, found, reached, names, terms))
+    reasons = list(_reasons(memory, query, found, reached, names, words))
     return Hit(
         **fields,  # type: ignore[arg-type]
         score=round(found.score, 6),
@@ -312,14 +308,14 @@ def _reasons(  # noqa: PLR0913, PLR0917
     found: _Found,
     reached: Mapping[str, Reached],
     names: Mapping[str, str],
-    terms: list[tuple[str, str]],
+    words: Sequence[str],
 ) -> list[str]:
     parts, node_id = found.parts, found.node.id
     reasons: list[str] = []
     if parts.get("meaning", 0.0) > 0.1 * query.weights["meaning"]:
         reasons.append(f"similar in meaning ({found.cosine:.2f})")
-    if "words" in parts and (shared := memory.words.matched(terms, node_id)):
-        reasons.append(f"shares the words: {', '.join(shared)}")
+    if words:
+        reasons.append(f"shares the words: {', '.join(words)}")
     reasons += [
         f"mentions {memory.display(entity)}"
         for entity in names

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 import msgspec
 
@@ -25,6 +25,7 @@ MAX_PUSHES = 24
 MAX_HOPS = 3
 FAN_OUT = 12
 EPSILON = 1e-3
+FOREVER = math.inf
 
 # How far a step along each kind of edge carries; kinds that reach half the graph carry nothing.
 TRUST: dict[str, float] = {
@@ -64,57 +65,49 @@ def spread(graph: MemoryGraph, seeds: Mapping[str, float], moment: Moment) -> di
     for node_id, weight in seeds.items():
         if weight > 0:  # so that total is positive here
             reached[node_id] = Reached(residual=weight / total)
-            heappush(heap, (-weight / total, node_id))
+            heap.append((-weight / total, node_id))
+    heapify(heap)
     for _ in range(MAX_PUSHES):
-        if not heap:
+        while heap and -heap[0][0] != reached[heap[0][1]].residual:
+            heappop(heap)  # an older entry of a node whose residual has grown, or was settled
+        if not heap or -heap[0][0] < EPSILON:
             break
-        negative, node_id = heappop(heap)
+        node_id = heappop(heap)[1]
         here = reached[node_id]
-        if -negative != here.residual:  # an older entry of the heap
-            continue
-        if here.residual < EPSILON:
-            break
         mass, here.residual = here.residual, 0.0
-        here.mass += RESTART * mass
-        if here.hops >= MAX_HOPS:
-            here.mass += (1 - RESTART) * mass
+        steps = [] if here.hops >= MAX_HOPS else _steps(graph, node_id, moment)
+        if not steps:
+            here.mass += mass
             continue
-        _push(graph, node_id, here, (1 - RESTART) * mass, reached, heap, moment)
+        here.mass += RESTART * mass
+        scale = (1 - RESTART) * mass / sum(weight for _, weight, _ in steps)
+        for other, weight, via in steps:
+            there = reached.get(other)
+            if there is None:
+                there = reached[other] = Reached(hops=here.hops + 1, came_from=node_id, via=via)
+            there.residual += scale * weight
+            heappush(heap, (-there.residual, other))
     for found in reached.values():
         found.mass += RESTART * found.residual
     return reached
 
 
-def _push(  # noqa: PLR0913, PLR0917 (the state of one walk)
-    graph: MemoryGraph,
-    node_id: str,
-    here: Reached,
-    mass: float,
-    reached: dict[str, Reached],
-    heap: list[tuple[float, str]],
-    moment: Moment,
-) -> None:
-    steps: list[tuple[str, float, str]] = []
-    total = 0.0
+def _steps(graph: MemoryGraph, node_id: str, moment: Moment) -> list[tuple[str, float, str]]:
+    """Return (neighbour, decayed and trusted weight, what the edge says) of a node."""
     now = moment.now if moment.as_of is None else moment.as_of
-    for other, edge, _ in graph.around(node_id, FAN_OUT):
+    steps: list[tuple[str, float, str]] = []
+    for other, edge in graph.around(node_id, FAN_OUT):
         kind = edge.kind
         trust = TRUST[kind]
-        if not trust or (isinstance(edge, n.Relation) and not relation_holds(edge, moment)):
+        if not trust:
+            continue
+        if isinstance(edge, n.Relation):
+            if relation_holds(edge, moment):
+                weight = decay.weight_at(edge.weight, edge.at, now, decay.HALF_LIFE_S[kind])
+                steps.append((other, trust * weight, edge.predicate))
             continue
         weight = edge.weight
-        if (half_life := decay.HALF_LIFE_S[kind]) != math.inf:
+        if weight > decay.FLOOR and (half_life := decay.HALF_LIFE_S[kind]) < FOREVER:
             weight = decay.weight_at(weight, edge.at, now, half_life)
-        weight *= trust
-        steps.append((other, weight, edge.predicate if isinstance(edge, n.Relation) else kind))
-        total += weight
-    if not steps:
-        here.mass += mass
-        return
-    for other, weight, via in steps:
-        share = mass * weight / total
-        there = reached.get(other)
-        if there is None:
-            there = reached[other] = Reached(hops=here.hops + 1, came_from=node_id, via=via)
-        there.residual += share
-        heappush(heap, (-there.residual, other))
+        steps.append((other, trust * weight, kind))
+    return steps

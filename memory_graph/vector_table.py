@@ -6,6 +6,7 @@ and stays until `compact` closes the gaps. Not thread-safe.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, cast
@@ -192,9 +193,7 @@ class VectorTable:
     def _reserve(self, extra: int) -> None:
         room, needed = len(self._room), len(self.ids) + extra
         if needed > room:
-            # A large addition is probably all there is; small ones will be followed by others.
-            bulk = extra * 4 >= room
-            self._resize(needed if bulk else max(needed, int(room * _GROWTH)))
+            self._resize(max(needed, int(room * _GROWTH)))  # exactly, for a large addition
 
     def _resize(self, room: int) -> None:
         # Moves pages instead of copying them. No view outlives the call that took it, which is
@@ -204,6 +203,9 @@ class VectorTable:
 
 def spread(cosines: Float32) -> tuple[float, float]:
     """Return mean and standard deviation (never 0); (0, 1) without any."""
-    if not cosines.size:
+    size = cosines.size
+    if not size:
         return 0.0, 1.0
-    return float(cosines.mean()), max(float(cosines.std()), _MIN_STD)
+    mean = float(cosines.sum()) / size
+    apart = cosines - np.float32(mean)  # before squaring: cosines may all lie near 0.85
+    return mean, max(math.sqrt(float(apart @ apart) / size), _MIN_STD)

@@ -96,13 +96,32 @@ class RelationView(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
 
 def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str, object]:
     """Return the fields of an `Item` of a node."""
+    fields: dict[str, object]
+    linked = memory.graph.heads_by_kind(node.id)
+    display = memory.display
     match node:
         case n.Message():
-            return _message_fields(memory, node)
+            return {
+                "id": node.id,
+                "type": "message",
+                "text": node.text,
+                "at": node.said_at,
+                "recorded_at": node.recorded_at,
+                "status": node.status,
+                "session": display(node.session),
+                "speaker": node.speaker,
+                "role": node.role,
+                "external_id": node.external_id,
+                "entities": tuple(map(display, linked.get(n.CONTAINS_ENTITY, ()))),
+                "metadata": node.metadata,
+            }
         case n.Summary():
-            fields: dict[str, object] = {"type": "summary", "at": node.to_at}
-            fields["retired_at"] = node.retired_at
-            fields["status"] = "active" if node.retired_at is None else "superseded"
+            fields = {
+                "type": "summary",
+                "at": node.to_at,
+                "retired_at": node.retired_at,
+                "status": "active" if node.retired_at is None else "superseded",
+            }
         case n.Memory():
             fields = {
                 "type": "memory",
@@ -122,37 +141,20 @@ def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str
                 "hits": node.hits,
                 "tags": node.tags,
                 "metadata": node.metadata,
-                "topics": tuple(memory.display(t) for t, _ in memory.graph.out(node.id, n.IN_TOPIC)),
+                "topics": tuple(map(display, linked.get(n.IN_TOPIC, ()))),
             }
-    fields |= {"id": node.id, "text": node.text, "recorded_at": node.recorded_at}
-    sources = tuple(head for head, _ in memory.graph.out(node.id, n.DERIVED_FROM))
-    fields["sources"] = sources
-    fields["entities"] = _entities(memory, node.id)
+    sources = tuple(linked.get(n.DERIVED_FROM, ()))
+    fields |= {
+        "id": node.id,
+        "text": node.text,
+        "recorded_at": node.recorded_at,
+        "sources": sources,
+        "entities": tuple(map(display, linked.get(n.CONTAINS_ENTITY, ()))),
+    }
     if sources and isinstance(first := memory.graph.node(sources[0]), n.Message):
-        fields["session"] = memory.display(first.session)
+        fields["session"] = display(first.session)
         fields["speaker"] = first.speaker
     return fields
-
-
-def _message_fields(memory: UserMemory, node: n.Message) -> dict[str, object]:
-    return {
-        "id": node.id,
-        "type": "message",
-        "text": node.text,
-        "at": node.said_at,
-        "recorded_at": node.recorded_at,
-        "status": node.status,
-        "session": memory.display(node.session),
-        "speaker": node.speaker,
-        "role": node.role,
-        "external_id": node.external_id,
-        "entities": _entities(memory, node.id),
-        "metadata": node.metadata,
-    }
-
-
-def _entities(memory: UserMemory, node_id: str) -> tuple[str, ...]:
-    return tuple(memory.display(e) for e, _ in memory.graph.out(node_id, n.CONTAINS_ENTITY))
 
 
 def entity_view(entity: n.Entity) -> EntityView:

@@ -169,45 +169,33 @@ class WordIndex:
 
     # -- reading -------------------------------------------------------------------------
 
+    def ask(self, query_terms: Sequence[tuple[str, str]]) -> Asked:
+        """Return the scores of all documents for a query, computed once.
+
+        Args:
+            query_terms: `(term, surface)` as `text.query_terms` gives them. A repeated term counts
+                again.
+        """
+        self._analyse_pending()
+        query = Counter(_hash_of(term) for term, _ in query_terms)
+        terms = sorted(query)
+        wanted = np.array(terms, np.uint64)
+        entries = self._entries(wanted)
+        scores = self._scores(wanted, [query[term] for term in terms], entries)
+        return Asked(self, query_terms, terms, entries, scores)
+
     def search(
         self,
         query: str | Sequence[str],
         k: int,
         allowed: Callable[[str], bool] | None = None,
     ) -> list[tuple[str, float]]:
-        """Return up to `k` `(id, score)` with a score over 0, best first.
-
-        Args:
-            query: a text, or terms as `text.terms` gives them. A repeated term counts again.
-            k: 0 or less gives nothing; more than there are gives all that match.
-            allowed: asked from the best down, no more often than needed.
-
-        Returns:
-            Equal scores (6 decimals) are in the order in which the documents were added.
-        """
-        if k <= 0 or not self._rows:
-            return []
-        self._analyse_pending()
-        scores = self._scores(self._terms_of(query))
-        rows = np.flatnonzero(scores)
-        found = scores[rows]
-        if allowed is None:
-            best, values = top(found, k)
-            hits = zip(rows[best].tolist(), values.tolist(), strict=True)
-            return [(self._id(row), value) for row, value in hits]
-        accepted = top_accepted(found, k, lambda i: allowed(self._id(int(rows[i]))))
-        return [(self._id(int(rows[i])), value) for i, value in accepted]
+        """Return what `Asked.top` does for a text, or for terms as `text.terms` gives them."""
+        return self.ask(self._terms_of(query)).top(k, allowed)
 
     def score(self, query: str | Sequence[str], ids: Sequence[str]) -> Float32:
         """Return the scores of given documents, float32 (len(ids),); 0 for an unknown one."""
-        out = np.zeros(len(ids), np.float32)
-        if self._rows:
-            self._analyse_pending()
-            scores = self._scores(self._terms_of(query))
-            for i, node_id in enumerate(ids):
-                row = self._rows.get(node_id)
-                out[i] = 0.0 if row is None else scores[row]
-        return out
+        return self.ask(self._terms_of(query)).score(ids)
 
     def matched(self, query_terms: Sequence[tuple[str, str]], node_id: str) -> list[str]:
         """Return the words of a query that a document has, as the query wrote them.
@@ -216,25 +204,19 @@ class WordIndex:
             query_terms: `(term, surface)` from `text.query_terms`.
             node_id: the document; an unknown one has no words.
         """
-        row = self._rows.get(node_id)
-        if row is None:
-            return []
-        self._analyse_pending()
-        wanted = [_hash_of(term) for term, _ in query_terms]
-        own = set(self._tail.terms[self._tail.rows == row].tolist())
-        if not own:
-            slices = zip(wanted, self._slices(np.array(wanted, np.uint64)), strict=True)
-            own = {term for term, part in slices if _has(self._base.rows[part], row)}
-        return analysis.join_surfaces(
-            [surface for term, (_, surface) in zip(wanted, query_terms, strict=True) if term in own]
-        )
+        return self.ask(query_terms).matched([node_id])[0]
 
-    def _terms_of(self, query: str | Sequence[str]) -> Counter[int]:
+    def row_of(self, node_id: str) -> int | None:
+        """Return the row of a document, None for an unknown one."""
+        return self._rows.get(node_id)
+
+    def _terms_of(self, query: str | Sequence[str]) -> list[tuple[str, str]]:
         words = analysis.terms(query, self._language) if isinstance(query, str) else query
-        return Counter(map(_hash_of, words))
+        return [(word, word) for word in words]
 
-    def _id(self, row: int) -> str:
-        return cast("str", self._ids[row])  # only live rows have a score
+    def id_of(self, row: int) -> str:
+        """Return the id of a live row; only those have a score."""
+        return cast("str", self._ids[row])
 
     def _slices(self, wanted: UInt64) -> list[slice]:
         """Return where the base keeps each of `wanted`; an empty slice for an unknown term."""
@@ -246,39 +228,51 @@ class WordIndex:
         first, last = np.where(known, starts[at], 0), np.where(known, starts[at + 1], 0)
         return list(map(slice, first.tolist(), last.tolist()))
 
-    def _scores(self, query: Counter[int]) -> Float64:
+    def _entries(self, wanted: UInt64) -> tuple[Ints, Ints, Ints]:
+        """Return (place in `wanted`, row, count) of each entry of live rows, by term, then row."""
+        places: list[Ints] = []
+        rows: list[Ints] = []
+        counts: list[Ints] = []
+        if self._base.terms.size:
+            parts = self._slices(wanted)
+            places.append(np.repeat(np.arange(wanted.size), [p.stop - p.start for p in parts]))
+            rows += [self._base.rows[part] for part in parts]
+            counts += [self._base.counts[part] for part in parts]
+        tail = self._tail
+        if tail.terms.size and wanted.size:
+            at = np.searchsorted(wanted, tail.terms)
+            at[at == wanted.size] = 0
+            hits = np.flatnonzero(wanted[at] == tail.terms)
+            hits = hits[np.argsort(at[hits], kind="stable")]
+            places.append(at[hits])
+            rows.append(tail.rows[hits])
+            counts.append(tail.counts[hits])
+        if not rows:
+            return _NOTHING, _NOTHING, _NOTHING
+        place, row, count = np.concatenate(places), np.concatenate(rows), np.concatenate(counts)
+        if self._dead:
+            live = self._alive[row]
+            place, row, count = place[live], row[live], count[live]
+        return place, row, count
+
+    def _scores(self, wanted: UInt64, repeats: Sequence[int], entries: tuple[Ints, Ints, Ints]) -> Float64:
         """Return the score of every analysed row; 0 for dead ones.
 
-        Terms are summed in the order of their hashes, wherever a document is kept, so that the
-        same documents score the same to the last bit before and after a merge.
+        Terms are summed in the order of their hashes in the base and in the tail, so that the same
+        documents score the same, but for the last bits, before and after a merge.
         """
         analysed = len(self._lengths)
-        if not query or not self._total_length:
-            return np.zeros(analysed)
-        wanted = np.array(sorted(query), np.uint64)
-        parts = self._slices(wanted)
-        tail_parts = [np.flatnonzero(self._tail.terms == term) for term in wanted]
-        rows = np.concatenate(
-            [self._base.rows[p] for p in parts] + [self._tail.rows[p] for p in tail_parts]
-        )
+        term, rows, counts = entries
         if not rows.size:
             return np.zeros(analysed)
-        counts = np.concatenate(
-            [self._base.counts[p] for p in parts] + [self._tail.counts[p] for p in tail_parts]
-        )
-        sizes = [p.stop - p.start for p in parts] + [p.size for p in tail_parts]
-        term = np.repeat(np.tile(np.arange(wanted.size), 2), sizes)
-        if self._dead:
-            live = self._alive[rows]
-            rows, counts, term = rows[live], counts[live], term[live]
         documents = np.bincount(term, minlength=wanted.size)
         idf = np.log1p((len(self._rows) - documents + 0.5) / (documents + 0.5))
-        weight = idf * np.array([query[t] for t in wanted.tolist()])
+        weight = idf * repeats
         saturation = self._lengths[rows] * (
             self._k1 * self._b * len(self._rows) / self._total_length
         ) + self._k1 * (1 - self._b)
         part = weight[term] * (self._k1 + 1) * counts / (counts + saturation)
-        return np.bincount(rows, weights=part, minlength=analysed).astype(np.float64, copy=False)
+        return np.bincount(rows, weights=part, minlength=analysed)
 
     # -- building ------------------------------------------------------------------------
 
@@ -340,6 +334,70 @@ class WordIndex:
             self._lengths, self._alive, self._total_length = lengths, alive, total
 
 
+class Asked:
+    """The answer of a `WordIndex` to one query; valid until the index changes."""
+
+    __slots__ = ("_entries", "_index", "_query", "_scores", "_terms")
+
+    def __init__(
+        self,
+        index: WordIndex,
+        query_terms: Sequence[tuple[str, str]],
+        terms: Sequence[int],
+        entries: tuple[Ints, Ints, Ints],
+        scores: Float64,
+    ) -> None:
+        """Made by `WordIndex.ask`."""
+        self._index, self._query, self._terms = index, query_terms, terms
+        self._entries, self._scores = entries, scores
+
+    def top(
+        self, k: int, allowed: Callable[[str], bool] | None = None
+    ) -> list[tuple[str, float]]:
+        """Return up to `k` `(id, score)` with a score over 0, best first.
+
+        Args:
+            k: 0 or less gives nothing; more than there are gives all that match.
+            allowed: asked from the best down, no more often than needed.
+
+        Returns:
+            Equal scores (6 decimals) are in the order in which the documents were added.
+        """
+        if k <= 0:
+            return []
+        rows = np.flatnonzero(self._scores)
+        found, id_of = self._scores[rows], self._index.id_of
+        if allowed is None:
+            best, values = top(found, k)
+            hits = zip(rows[best].tolist(), values.tolist(), strict=True)
+            return [(id_of(row), value) for row, value in hits]
+        accepted = top_accepted(found, k, lambda i: allowed(id_of(int(rows[i]))))
+        return [(id_of(int(rows[i])), value) for i, value in accepted]
+
+    def score(self, ids: Sequence[str]) -> Float32:
+        """Return the scores of given documents, float32 (len(ids),); 0 for an unknown one."""
+        rows = self._rows_of(ids)
+        known = rows >= 0
+        out = np.zeros(rows.size, np.float32)
+        out[known] = self._scores[rows[known]]
+        return out
+
+    def matched(self, ids: Sequence[str]) -> list[list[str]]:
+        """Return for each document the query's words that it has, as the query wrote them."""
+        place, row, _ = self._entries
+        found: list[list[str]] = []
+        for node_id in ids:
+            at = self._index.row_of(node_id)
+            own = {self._terms[i] for i in place[row == at].tolist()} if at is not None else set()
+            words = [surface for term, surface in self._query if own and _hash_of(term) in own]
+            found.append(analysis.join_surfaces(words))
+        return found
+
+    def _rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        row_of = self._index.row_of
+        return np.array([-1 if (row := row_of(i)) is None else row for i in ids], np.intp)
+
+
 def _merged(base: _Postings, tail: _Tail) -> _Postings:
     order = np.argsort(tail.terms, kind="stable")
     terms = np.concatenate([np.repeat(base.terms, np.diff(base.starts)), tail.terms[order]])
@@ -365,11 +423,6 @@ def _tight(values: Ints) -> Ints:
 
 def _joined(old: Ints, new: Sequence[int]) -> Ints:
     return np.concatenate([old, _tight(np.array(new, np.int64))])
-
-
-def _has(rows: Ints, row: int) -> bool:
-    at = int(np.searchsorted(rows, row))
-    return at < rows.size and int(rows[at]) == row
 
 
 @lru_cache(maxsize=_CACHE_HASHES)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import numpy as np
 
 from reverie.memory_graph import events
 from reverie.memory_graph import graph as g
@@ -35,14 +34,13 @@ from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.text import name_key, normalise
 from reverie.memory_graph.visible import is_live
 
-TWIN_CANDIDATES = 4
-
 
 class Writer:
     """Makes and applies the events of one request at time `at` (seconds).
 
     Attributes:
         events: the events so far, for the journal.
+        is_changed: whether an event was begun; after an error, the state may then be half changed.
     """
 
     def __init__(self, memory: UserMemory, at: float) -> None:
@@ -50,9 +48,11 @@ class Writer:
         self.graph = memory.graph
         self.at = at
         self.events: list[events.Event] = []
+        self.is_changed = False
 
     def emit(self, event: events.Event) -> None:
         """Apply an event and keep it for the journal."""
+        self.is_changed = True
         apply(self.memory, event)
         self.memory.seq += 1
         self.events.append(event)
@@ -68,9 +68,15 @@ class Writer:
         Raises:
             InvalidValueError: an `external_id` that stands for another text. Nothing was done.
         """
+        given: dict[str, str] = {}
         for draft in drafts:
-            known = self.graph.externals.get(draft.external_id or "")
-            if known is not None and self.memory.text_of(known) != draft.text:
+            if draft.external_id is None:
+                continue
+            known = self.graph.externals.get(draft.external_id)
+            text = given.setdefault(draft.external_id, draft.text)
+            if known is not None:
+                text = self.memory.text_of(known) or ""
+            if text != draft.text:
                 msg = f"message id {draft.external_id!r} is stored already with another text"
                 raise InvalidValueError(msg, external_id=draft.external_id)
         return [self._turn(draft, pending=pending) for draft in drafts]
@@ -168,9 +174,12 @@ class Writer:
 
         Raises:
             UnknownMemoryError: a source or a superseded memory does not exist. Nothing was done.
+            InvalidValueError: a superseded memory has ended already. Nothing was done.
         """
         for old in supersedes:
-            self.existing(old)
+            if self.existing(old).retired_at is not None:
+                msg = f"memory {old} has ended already; replace the memory that is active now"
+                raise InvalidValueError(msg, memory_id=old)
         for source in draft.sources:
             if not isinstance(self.graph.node(source), n.Message | n.Memory):
                 msg = f"no message or memory {source!r} to derive from"
@@ -209,22 +218,9 @@ class Writer:
         return memory_id
 
     def twin(self, draft: MemoryDraft) -> str | None:
-        """Return the active memory that says exactly this (after normalisation), or None."""
-        wanted = normalise(draft.text)
-        near: Iterable[tuple[str, float]] = ()
-        if draft.vector is not None and self.memory.vectors is not None:
-            query = np.frombuffer(draft.vector, dtype="<f4")
-            near = self.memory.vectors.search(query, TWIN_CANDIDATES, self._is_active)
-        elif draft.vector is None:
-            near = self.memory.words.search(draft.text, TWIN_CANDIDATES, self._is_active)
-        for memory_id, _ in near:
-            if normalise(self.memory.text_of(memory_id) or "") == wanted:
-                return memory_id
-        return None
-
-    def _is_active(self, node_id: str) -> bool:
-        node = self.graph.node(node_id)
-        return isinstance(node, n.Memory) and is_live(node, self.at)
+        """Return the live memory that says exactly this (after normalisation), or None."""
+        live = (m.id for m in self.graph.saying(draft.text) if is_live(m, self.at))
+        return next(live, None)
 
     def existing(self, memory_id: str) -> n.Memory:
         """Return a memory of this user; raises UnknownMemoryError when there is none."""
@@ -256,6 +252,11 @@ class Writer:
             valid_from=self.at,
             provenance=old.provenance,
             told_by=old.told_by,
+            sentiment=old.sentiment,
+            topics=tuple(
+                self.memory.display(t) for t, _ in self.graph.out(memory_id, n.IN_TOPIC)
+            ),
+            sources=tuple(s for s, _ in self.graph.out(memory_id, n.DERIVED_FROM)),
             ttl_s=old.ttl_s,
             pinned=old.pinned,
             tags=old.tags,
@@ -281,7 +282,7 @@ class Writer:
             UnknownMemoryError: no such memory.
         """
         old = self.existing(memory_id)
-        if old.status == status or (old.retired_at is not None and status != "archived"):
+        if old.status == status or old.retired_at is not None:
             return False
         if status in {"superseded", "expired"}:
             self._end_relations(memory_id, valid_to)
@@ -293,7 +294,8 @@ class Writer:
         return True
 
     def restore(self, memory_id: str, reason: str) -> None:
-        """Make a memory active again; whatever active memory had replaced it is retired.
+        """Make a memory active again, with the relations that ended when it did; whatever
+        active memory had replaced it, or replaced what did, is retired.
 
         Raises:
             UnknownMemoryError: no such memory.
@@ -303,9 +305,35 @@ class Writer:
         if old.status == "active":
             msg = f"memory {memory_id} is active; there is nothing to restore"
             raise NothingToUndoError(msg, memory_id=memory_id)
-        for newer, _ in list(self.graph.into(memory_id, n.SUPERSEDES)):
+        ended_at = old.retired_at
+        for newer in self._replacing(memory_id):
             self.retire(newer, "superseded", f"undone: {memory_id} restored")
         self.emit(events.MemoryRestored(at=self.at, id=memory_id, reason=reason))
+        for relation in self._relations_of(memory_id):
+            if ended_at is not None and relation.retired_at == ended_at:
+                head, tail = self.graph.relations[relation.id]
+                self.emit(
+                    events.RelationAdded(
+                        at=self.at,
+                        id=self.graph.next_id(g.RELATION),
+                        head=head,
+                        predicate=relation.predicate,
+                        tail=tail,
+                        valid_from=relation.valid_from,
+                        confidence=relation.confidence,
+                        source=memory_id,
+                    )
+                )
+
+    def _replacing(self, memory_id: str) -> list[str]:
+        """Return what replaced a memory, and what replaced that, and so on."""
+        found = dict.fromkeys(m for m, _ in self.graph.into(memory_id, n.SUPERSEDES))
+        work = list(found)
+        while work:
+            newer = [m for m, _ in self.graph.into(work.pop(), n.SUPERSEDES) if m not in found]
+            found |= dict.fromkeys(newer)
+            work += newer
+        return list(found)
 
     def touch(self, ids: Sequence[str], at: float) -> None:
         """Record that nodes were read at time `at`."""
@@ -403,7 +431,10 @@ class Writer:
             ):
                 continue
             if other == tail and not draft.ended:
-                if relation.valid_to is None:
+                # Two stints are two relations; the same one, or one that goes on, is not added.
+                stint = (draft.valid_from, draft.valid_to)
+                goes_on = relation.valid_to is None and draft.valid_to is None
+                if goes_on or stint == (relation.valid_from, relation.valid_to):
                     same = relation.id
             elif other == tail or (draft.functional and not draft.ended):
                 ends_at = draft.valid_to if draft.ended else draft.valid_from
@@ -437,16 +468,16 @@ class Writer:
 
     def _end_relations(self, memory_id: str, valid_to: float | None) -> None:
         """Retire the relations that came from a memory which no longer holds."""
-        for entity in [n.USER_NODE, *(e for e, _ in self.graph.out(memory_id, n.CONTAINS_ENTITY))]:
-            for _, relation in list(self.graph.out(entity, n.RELATION)):
-                if (
-                    isinstance(relation, n.Relation)
-                    and relation.source == memory_id
-                    and relation.retired_at is None
-                ):
-                    self.emit(
-                        events.RelationRetired(at=self.at, id=relation.id, valid_to=valid_to)
-                    )
+        for relation in self._relations_of(memory_id):
+            if relation.retired_at is None:
+                self.emit(events.RelationRetired(at=self.at, id=relation.id, valid_to=valid_to))
+
+    def _relations_of(self, memory_id: str) -> list[n.Relation]:
+        """Return the relations that came from a memory, in the order of their ids."""
+        every = map(self.graph.relation, self.graph.relations)
+        return sorted(
+            (r for r in every if r.source == memory_id), key=lambda relation: g.number(relation.id)
+        )
 
     def _topic(self, name: str) -> str:
         wanted = name_key(name)

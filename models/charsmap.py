@@ -97,32 +97,31 @@ class _Units:
     """The double array while it is being filled."""
 
     def __init__(self) -> None:
-        self.units: NDArray[np.uint32] = np.zeros(_MAX_UNITS, np.uint32)
-        self._used: NDArray[np.bool_] = np.zeros(_MAX_UNITS, np.bool_)
-        self._used[0] = True  # the root
+        self.units = [0] * _MAX_UNITS
+        self._used = bytearray(_MAX_UNITS)  # searched for its zeros
+        self._used[0] = 1  # the root
         self._bases: set[int] = set()
         self._first_free = 1
         self.last = 0  # the highest unit that a reader may look at
 
-    def place(self, labels: NDArray[np.int64]) -> int:
+    def place(self, labels: list[int]) -> int:
         """Claim units for children of these ascending labels; return their common base."""
         self._first_free = self._next_free(self._first_free)
         spot = self._first_free
         if len(labels) > 1:
             spot = self._next_free(max(spot, self.last - _LOOK_BACK))
-        base = spot ^ int(labels[0])
-        while base == 0 or base in self._bases or self._used[base ^ labels].any():
+        base = spot ^ labels[0]
+        while base == 0 or base in self._bases or any(self._used[base ^ at] for at in labels):
             spot = self._next_free(spot + 1)
-            base = spot ^ int(labels[0])
+            base = spot ^ labels[0]
         self._bases.add(base)
-        self._used[base ^ labels] = True
+        for label in labels:
+            self._used[base ^ label] = 1
         self.last = max(self.last, base | 0xFF)  # any byte may be tried from this base
         return base
 
     def _next_free(self, spot: int) -> int:
-        while self._used[spot]:
-            spot += 1
-        return spot
+        return self._used.index(0, spot)  # ValueError when the array is full
 
 
 def _double_array(root: Trie) -> NDArray[np.uint32]:
@@ -131,12 +130,12 @@ def _double_array(root: Trie) -> NDArray[np.uint32]:
     todo = [(0, root)]
     while todo:
         at, node = todo.pop()
-        base = array.place(np.array(sorted(node)))
+        base = array.place(sorted(node))
         offset = at ^ base
         if offset >= _OFFSET_LIMIT:
             msg = "the map has too many rules for this kind of trie"
             raise ValueError(msg)
-        label = int(units[at]) & 0xFF
+        label = units[at] & 0xFF
         units[at] = label | offset << _OFFSET_SHIFT | (_LEAF_BIT if 0 in node else 0)
         for byte, child in sorted(node.items()):
             if isinstance(child, int):
@@ -144,4 +143,4 @@ def _double_array(root: Trie) -> NDArray[np.uint32]:
             else:
                 units[base ^ byte] = byte
                 todo.append((base ^ byte, child))
-    return units[: array.last + 1].astype("<u4")
+    return np.array(units[: array.last + 1], "<u4")

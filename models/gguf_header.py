@@ -30,10 +30,10 @@ _U64 = struct.Struct("<Q")
 
 
 class GgufHeader(msgspec.Struct, frozen=True):
-    """The plain values of a GGUF file; arrays (the vocabulary) are left out."""
+    """The plain values of a GGUF file; of arrays (the vocabulary) only the length is kept."""
 
     values: dict[str, Value]
-    tensors: int
+    array_lengths: dict[str, int]
 
     @property
     def architecture(self) -> str:
@@ -89,21 +89,29 @@ class _Walker:
     def text(self) -> str:
         return self.take(self.u64()).decode("utf-8", "replace")
 
-    def value(self, kind: int) -> Value | None:
-        """Take a value; None for an array, which is stepped over."""
+    def value(self, kind: int) -> Value:
+        """Take a string or number."""
         if kind == _STRING:
             return self.text()
-        if kind != _ARRAY:
-            layout = "<" + _SCALARS[kind]
-            value: Value = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
-            return value
+        layout = "<" + _SCALARS[kind]
+        value: Value = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
+        return value
+
+    def skip_array(self, *, distinct: bool = False) -> int:
+        """Step over an array; return its length. `distinct`: refuse equal strings."""
         inner, count = self.u32(), self.u64()
         if inner == _STRING:
-            for _ in range(count):
-                self.skip(self.u64())
+            seen: set[bytes] = set()
+            for number in range(count):
+                text = self.take(self.u64())
+                if distinct:
+                    seen.add(text)
+                    if len(seen) == number:
+                        msg = f"its vocabulary has {text!r} twice"
+                        raise ValueError(msg)
         else:
             self.skip(count * struct.calcsize("<" + _SCALARS[inner]))
-        return None
+        return count
 
 
 def read_header(path: Path) -> GgufHeader:
@@ -131,23 +139,25 @@ def _walk(walker: _Walker) -> GgufHeader:
         msg = f"it has format version {version}; {' and '.join(map(str, _VERSIONS))} are known"
         raise ValueError(msg)
     tensors, pairs = walker.u64(), walker.u64()
-    values: dict[str, Value] = {}
+    header = GgufHeader({}, {})
     for _ in range(pairs):
-        key = walker.text()
-        value = walker.value(walker.u32())
-        if value is not None:
-            values[key] = value
-    header = GgufHeader(values, tensors)
-    if "general.architecture" not in values:
+        key, kind = walker.text(), walker.u32()
+        if kind == _ARRAY:
+            is_vocabulary = key == "tokenizer.ggml.tokens"  # llama.cpp aborts on a double
+            header.array_lengths[key] = walker.skip_array(distinct=is_vocabulary)
+        else:
+            header.values[key] = walker.value(kind)
+    if "general.architecture" not in header.values:
         msg = "it names no architecture"
         raise ValueError(msg)
     end = max((_tensor_end(walker) for _ in range(tensors)), default=0)
-    alignment = header.integer("general.alignment", 32) or 32
+    alignment = header.integer("general.alignment") or 32
     needed = -(-walker.at // alignment) * alignment + end
     if not tensors or needed > len(walker.data):
         msg = f"it has {len(walker.data):,} bytes, but its tensors need {needed:,}"
         raise ValueError(msg)
     _check_shape(header)
+    _check_special_tokens(header)
     return header
 
 
@@ -177,3 +187,18 @@ def _check_shape(header: GgufHeader) -> None:
     if width and heads and width % heads:
         msg = f"an embedding of {width} does not divide into {heads} heads"
         raise ValueError(msg)
+
+
+def _check_special_tokens(header: GgufHeader) -> None:
+    """Refuse special tokens outside the vocabulary; llama.cpp takes them as array indices."""
+    count = header.array_lengths.get("tokenizer.ggml.tokens", 0)
+    for key, value in header.values.items():
+        is_id = key.startswith("tokenizer.ggml.") and key.endswith("_token_id")
+        if is_id and not (isinstance(value, int) and 0 <= value < count):
+            msg = f"{key} is {value!r}, but the vocabulary has {count:,} tokens"
+            raise ValueError(msg)
+    if header.values.get("tokenizer.ggml.model") == "bert":  # whose default ids are of one model
+        for name in ("bos", "seperator", "unknown"):  # spelt so in the format
+            if f"tokenizer.ggml.{name}_token_id" not in header.values:
+                msg = f"it names no {name} token"
+                raise ValueError(msg)

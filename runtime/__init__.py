@@ -8,21 +8,26 @@
         for hit in ana.search("Where does she live?"):
             print(hit.score, hit.text, hit.reasons)
 
-Importing it starts nothing: no process, no thread, no model.
+Importing it starts nothing: no process, no thread, no model. What is named below is loaded when
+it is first used, so that the command line answers at once.
 """
 
-from reverie.aio import AsyncRuntime, AsyncUser, open_async
-from reverie.clock import Clock, SimulatedClock, WallClock
-from reverie.config import Config
-from reverie.fields import parse_time
-from reverie.memory_graph import errors
-from reverie.memory_graph.context import Context
-from reverie.memory_graph.drafts import EntityDraft, Kept, MemoryDraft, RelationDraft, TurnDraft
-from reverie.memory_graph.errors import ReverieError
-from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
-from reverie.models.protocol import Decider, Embedder, Extractor
-from reverie.runtime import Checkpoint, Runtime, open  # noqa: A004 (reverie.open)
-from reverie.user import AddResult, ForgetReceipt, User
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reverie.aio import AsyncRuntime, AsyncUser, open_async
+    from reverie.clock import Clock, SimulatedClock, WallClock
+    from reverie.config import Config
+    from reverie.fields import parse_time
+    from reverie.memory_graph import errors
+    from reverie.memory_graph.context import Context
+    from reverie.memory_graph.drafts import EntityDraft, Kept, MemoryDraft, RelationDraft, TurnDraft
+    from reverie.memory_graph.errors import ReverieError
+    from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
+    from reverie.models.protocol import Decider, Embedder, Extractor
+    from reverie.runtime import Checkpoint, Runtime, open  # noqa: A004 (reverie.open)
+    from reverie.user import AddResult, ForgetReceipt, User
 
 __version__ = "0.1.0"
 
@@ -58,3 +63,33 @@ __all__ = [
     "open_async",
     "parse_time",
 ]
+
+_HOMES = {
+    "reverie.aio": ("AsyncRuntime", "AsyncUser", "open_async"),
+    "reverie.clock": ("Clock", "SimulatedClock", "WallClock"),
+    "reverie.config": ("Config",),
+    "reverie.fields": ("parse_time",),
+    "reverie.memory_graph.context": ("Context",),
+    "reverie.memory_graph.drafts": tuple(
+        "EntityDraft Kept MemoryDraft RelationDraft TurnDraft".split()
+    ),
+    "reverie.memory_graph.errors": ("ReverieError", "errors"),
+    "reverie.memory_graph.views": ("EntityView", "Hit", "Item", "RelationView"),
+    "reverie.models.protocol": ("Decider", "Embedder", "Extractor"),
+    "reverie.runtime": ("Checkpoint", "Runtime", "open"),
+    "reverie.user": ("AddResult", "ForgetReceipt", "User"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Load one of the names above at its first use."""
+        if name not in _HOME:
+            msg = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        module = import_module(_HOME[name])
+        value = module if name == "errors" else getattr(module, name)
+        globals()[name] = value
+        return value

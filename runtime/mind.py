@@ -40,8 +40,11 @@ class NoExtractor:
 class WorldMind:
     """Hands out the models; see the module's text. Safe to call from several threads."""
 
-    def __init__(self, config: Config, catalog: Catalog, now: Callable[[], float]) -> None:
+    def __init__(
+        self, config: Config, catalog: Catalog, now: Callable[[], float], *, on_ray: bool = False
+    ) -> None:
         self._config = config
+        self._hosts = config.model_hosts if on_ray else 0
         self._catalog = catalog
         self._now = now
         self._folder: Path = config.models_folder or default_folder()
@@ -124,9 +127,16 @@ class WorldMind:
             )
         found = self._by_spec.get(name)
         if found is None:
-            opened = open_embedder(name, self._folder, threads=self._config.threads)
-            found = self._by_spec[name] = CachedEmbedder(opened)
+            found = self._by_spec[name] = CachedEmbedder(self._load(name))
         return found
+
+    def _load(self, name: str) -> Embedder:
+        config = self._config
+        if not self._hosts:
+            return open_embedder(name, self._folder, threads=config.threads)
+        from reverie.actors.ray_hosts import RayEmbedder  # noqa: PLC0415 (loads ray)
+
+        return RayEmbedder(name, self._folder, threads=config.threads, hosts=self._hosts)
 
     def replace(self, world: str, spec: str | Embedder) -> Embedder:
         """Open another embedder for a world that is being migrated, without using it yet."""

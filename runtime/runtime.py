@@ -114,6 +114,9 @@ class Runtime:
         elif address is not None:
             msg = "address= needs actors=: how many shards to run on the cluster"
             raise ConfigError(msg, setting="address")
+        elif config.model_hosts:
+            msg = "model_hosts= needs actors=: model hosts run on Ray"
+            raise ConfigError(msg, setting="model_hosts")
         self.config = config
         self._clock: Clock = clock or WallClock()
         self._closed = threading.Event()
@@ -127,7 +130,9 @@ class Runtime:
                 backend, self._folder.partitions, max_waiting=config.max_waiting
             )
             self._repeats = backend.repeats
-            self.mind = WorldMind(config, self._folder.catalog, self.now)
+            self.mind = WorldMind(
+                config, self._folder.catalog, self.now, on_ray=actors is not None
+            )
             self._slots = Slots(self._folder.catalog, self._router)
             self._slots.resume()
             self.tracer = Tracer(self._folder.traces) if config.trace else None

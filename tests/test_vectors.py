@@ -185,6 +185,20 @@ def test_equal_vectors_are_in_row_order() -> None:
         assert [i for i, _ in index.search(vector, k)] == [f"m{i}" for i in range(min(k, 333))]
 
 
+def test_the_last_bits_of_a_product_decide_nothing() -> None:
+    rng = np.random.default_rng(1)
+    index = VectorIndex(30)  # no multiple of a vector register
+    index.add_many([f"m{i}" for i in range(37)], np.tile(unit(rng.standard_normal(30)), (37, 1)))
+    for query in unit(rng.standard_normal((400, 30))):
+        assert [i for i, _ in index.search(query, 9)] == [f"m{i}" for i in range(9)]
+
+
+def test_a_removed_vector_is_zeroed_at_once() -> None:
+    index, matrix = filled(50, 100)
+    index.remove("m7")
+    assert matrix[7].tobytes() not in index._table._room.tobytes()
+
+
 def test_a_filter_is_asked_from_the_top() -> None:
     index, matrix = filled(3000, 5000)
     asked: list[str] = []

@@ -1,5 +1,6 @@
 """The Chinese patterns and word lists, in order: the first that matches a clause is its claim."""
 
+# ruff: noqa: E501 - a pattern reads better whole than broken
 from __future__ import annotations
 
 import re
@@ -68,7 +69,7 @@ CITIES = (
 )
 CL = "(?:[一两二三四五六七八九十几\\d]{0,3}(?:个|只|条|匹|头|辆|台|把|部|件|本|位|名|套|栋|间|家|架|艘|块|张|支|瓶|颗|双|对|点|些|次))"
 _END = "(?=[了吧呢啊呀哦嘛的。，！；、\\s]*$|[，。！；,]|因为|所以|但是|不过|而且|的时候|了[，。]?$|时)"
-O = f"(?P<o>[^，。！；,、\\s][^，。！；,]{{0,40}}?){_END}"
+OBJECT = f"(?P<o>[^，。！；,、\\s][^，。！；,]{{0,40}}?){_END}"
 PLACE = "(?P<o>[\u4e00-\u9fffA-Za-z·]{2,12}?)"
 NAME = "(?P<o>[\u4e00-\u9fff·]{1,6}?|[A-Za-z][\\w ]{0,20}?)"
 _AFTER = "(?=[，。！；,、\\s]|$|了|的|工作|上班|住|生活|和|读书|今年|，)"
@@ -89,33 +90,35 @@ def _rule(predicate: str, pattern: str, **fields: Any) -> Rule:
 _KIN = "(?P<kin>" + "|".join(sorted(KIN, key=len, reverse=True)) + ")"
 _CALLED = f"(?:名字)?(?:叫做|叫|名叫|是){NAME}(?=[，。！；,、\\s]|$|了|今年|，)"
 RULES: tuple[Rule, ...] = (
-    _rule("favourite", f"(?:最喜欢|最爱)(?:吃|喝|看|听|读|去|玩|用)?的(?P<what>[\u4e00-\u9fff]{{1,6}}?)(?:是|叫){O}"),
+    _rule("favourite", f"(?:最喜欢|最爱)(?:吃|喝|看|听|读|去|玩|用)?的(?P<what>[\u4e00-\u9fff]{{1,6}}?)(?:是|叫){OBJECT}"),
     _rule("name", f"(?:的?名字)?(?:叫做|叫|名叫|名字是|全名是|大名)(?!我|你|他|她|外卖){NAME}(?=[，。！；,、\\s]|$)"),
+    _rule("name", f"是(?P<o>(?:{SURNAMES})[\u4e00-\u9fff]{{1,2}})(?=[，。！；,\\s]|$)", person=True),
     _rule("age", "(?:今年|刚|已经|快|马上|就)*(?:满|要)?(?P<o>\\d{1,3}|[一二三四五六七八九十]{1,3})岁"),
-    _rule("birthday", f"(?:出生于|生于|出生在)(?P<o>[\\d年月日号]{{3,12}})"),
+    _rule("birthday", "(?:出生于|生于|出生在)(?P<o>[\\d年月日号]{3,12})"),
     _rule("lives_in", f"(?:从(?P<former>[\u4e00-\u9fff]{{2,8}}?))?(?:搬到|搬去|搬来|搬回|搬进|移居到?|迁到|迁居到?)了?{PLACE}{_AFTER}", changed=True),
-    _rule("lives_in", f"(?:从)(?P<o>[\u4e00-\u9fff]{{2,8}}?)(?:搬走|搬出)", ended=True),
+    _rule("lives_in", "(?:从)(?P<o>[\u4e00-\u9fff]{2,8}?)(?:搬走|搬出)", ended=True),
     _rule("lives_in", f"(?:居住在|住在|定居在?|住){PLACE}{_AFTER}"),
+    _rule("lives_in", f"家(?:就|现在)?(?:住)?在{PLACE}{_AFTER}"),
     _rule("lives_in", f"在{PLACE}(?:居住|定居|生活|住)"),
     _rule("born_in", f"(?:来自|出生在|生在|老家在|老家是|家乡在){PLACE}{_AFTER}"),
     _rule("born_in", f"(?:是在|在){PLACE}(?:出生|长大)"),
     _rule("born_in", f"是{PLACE}人(?=[，。！；,\\s]|$)"),
-    _rule("works_at", f"(?:从)(?P<o>[\u4e00-\u9fffA-Za-z]{{2,12}}?)(?:离职|辞职|跳槽|退休)", ended=True),
+    _rule("works_at", "(?:从)(?P<o>[\u4e00-\u9fffA-Za-z]{2,12}?)(?:离职|辞职|跳槽|退休)", ended=True),
     _rule("works_at", "(?P<o>)(?:辞职|离职|辞掉了?工作|辞了工作|被裁员?|失业|退休)了?", ended=True, job=True),
-    _rule("works_at", f"(?:离开了)(?P<o>[\u4e00-\u9fffA-Za-z]{{2,10}}(?:公司|集团|银行|医院))", ended=True),
+    _rule("works_at", "(?:离开了)(?P<o>[\u4e00-\u9fffA-Za-z]{2,10}(?:公司|集团|银行|医院))", ended=True),
     _rule("works_at", f"在(?:(?P<place>[\u4e00-\u9fff]{{2,6}}?)的)?(?!家){PLACE}(?:公司)?(?:工作|上班|任职|就职|实习|打工)"),
     _rule("works_at", f"在(?:(?P<place>[\u4e00-\u9fff]{{2,6}}?)的)?{PLACE}(?:做|当|担任|任)(?P<job>{JOBS})"),
-    _rule("works_at", f"(?:入职|加入|跳槽到|跳槽去|进入|去|就职于|任职于|供职于)了?(?P<o>[\u4e00-\u9fffA-Za-z]{{2,10}}?)(?:公司)?(?:了|工作|上班|任职|实习)(?!队|俱乐部)", changed=True),
-    _rule("works_at", f"(?:就职于|任职于|供职于|入职了?|跳槽到了?)(?P<o>[\u4e00-\u9fffA-Za-z]{{2,10}}?)(?=[，。！；,\\s]|$)", changed=True),
+    _rule("works_at", "(?:入职|加入|跳槽到|跳槽去|进入|去|就职于|任职于|供职于)了?(?P<o>[\u4e00-\u9fffA-Za-z]{2,10}?)(?:公司)?(?:了|工作|上班|任职|实习)(?!队|俱乐部)", changed=True),
+    _rule("works_at", "(?:就职于|任职于|供职于|入职了?|跳槽到了?)(?P<o>[\u4e00-\u9fffA-Za-z]{2,10}?)(?=[，。！；,\\s]|$)", changed=True),
     _rule("works_as", f"(?:是|做|当|担任|成为|当上|改行做|转行做|改做)了?(?:一?(?:名|个|位))?(?P<o>{JOBS})"),
-    _rule("studies_at", f"(?:在)(?P<o>[\u4e00-\u9fff]{{2,10}}(?:大学|学院|中学|小学|高中))(?:读|上学|学习|念|上)"),
-    _rule("studies_at", f"(?:考上|考入|被|录取到|就读于)了?(?P<o>[\u4e00-\u9fff]{{2,10}}(?:大学|学院|中学|高中))(?:录取)?", changed=True),
-    _rule("studied_at", f"(?:毕业于)(?P<o>[\u4e00-\u9fff]{{2,12}}?)(?=[，。！；,的\\s]|$)"),
-    _rule("studied_at", f"从(?P<o>[\u4e00-\u9fff]{{2,12}}?)毕业"),
-    _rule("studies", f"(?:学的是|主修|读的是|攻读|学)(?P<o>[\u4e00-\u9fff]{{2,8}}?)专业"),
+    _rule("studies_at", "(?:在)(?P<o>[\u4e00-\u9fff]{2,10}(?:大学|学院|中学|小学|高中))(?:读|上学|学习|念|上)"),
+    _rule("studies_at", "(?:考上|考入|被|录取到|就读于)了?(?P<o>[\u4e00-\u9fff]{2,10}(?:大学|学院|中学|高中))(?:录取)?", changed=True),
+    _rule("studied_at", "(?:毕业于)(?P<o>[\u4e00-\u9fff]{2,12}?)(?=[，。！；,的\\s]|$)"),
+    _rule("studied_at", "从(?P<o>[\u4e00-\u9fff]{2,12}?)毕业"),
+    _rule("studies", "(?:学的是|主修|读的是|攻读|学)(?P<o>[\u4e00-\u9fff]{2,8}?)专业|(?:学的是|主修|读的是|攻读)(?P<o2>[\u4e00-\u9fff]{2,8})"),
     # people and animals
-    _rule("partner", f"(?:和|跟|与)(?P<o>[\u4e00-\u9fff]{{2,4}}?)(?P<how>离婚|分手)", ended=True),
-    _rule("partner", f"(?:和|跟|与)(?P<o>[\u4e00-\u9fff]{{2,4}}?)(?:刚|在|已经|上|去年|今年)*(?P<how>结婚|订婚|恋爱|交往|在一起)", changed=True),
+    _rule("partner", "(?:和|跟|与)(?P<o>[\u4e00-\u9fff]{2,4}?)(?P<how>离婚|分手)", ended=True),
+    _rule("partner", "(?:和|跟|与)(?P<o>[\u4e00-\u9fff]{2,4}?)(?:刚|在|已经|上|去年|今年)*(?P<how>结婚|订婚|恋爱|交往|在一起)", changed=True),
     _rule("partner", "(?:嫁给|娶)了?(?P<o>[\u4e00-\u9fff]{2,4}?)(?=[，。！；,了\\s]|$)", changed=True),
     _rule("partner", "(?:已经|刚刚?)?(?:是|还)?(?P<how>(?P<o>单身|结婚|已婚|离婚|订婚|未婚|离异|丧偶|分手))了?(?=[，。！；,的\\s]|$)"),
     _rule("kin", f"有{CL}?(?P<adj>[\u4e00-\u9fff]{{0,4}}?){_KIN}(?:，|,)?(?:{_CALLED})?"),
@@ -126,25 +129,26 @@ RULES: tuple[Rule, ...] = (
     _rule("allergic_to", "有?(?P<o>花生|海鲜|牛奶|鸡蛋|花粉|坚果|青霉素|芒果|猫毛|尘螨|大豆|小麦)过敏"),
     _rule("diet", "(?:是|开始|一直|改)*(?:一?(?:个|名|位))?(?P<o>吃素|素食主义者|素食者|素食|纯素|清真|生酮饮食)"),
     _rule("has_condition", f"(?:有|得了|得过|患有|患了|患上|被诊断出?|被诊断为|查出|经常|老是|容易|总是|确诊)+(?P<o>(?:轻度|严重的?|慢性|II型|二型)?(?:{CONDITIONS}))"),
+    _rule("has_condition", "(?:容易|常)?(?P<o>失眠|头疼|头痛|偏头痛|腰疼|腰痛|胃疼|胃痛)"),
     _rule("has_condition", f"(?:对)?(?P<cause>[\u4e00-\u9fff]{{2,8}})(?:会)?(?:让|使)(?:用户|我)(?P<o>{CONDITIONS})"),
     # likes and dislikes
     _rule("prefers", f"(?:更|比较)(?:喜欢|爱|偏爱)(?P<o>[^，。！；,]{{1,20}}?)(?:，|,)?(?:而不是|不是|胜过|多过)(?P<other>[^，。！；,]{{1,20}}?){_END}"),
-    _rule("prefers", f"(?:比起|和|跟|与)(?P<other>[^，。！；,]{{1,15}}?)(?:比|相比|来说)?(?:，|,)?(?:用户|我)?(?:还是|会)?更(?:喜欢|爱|偏爱|愿意){O}"),
-    _rule("prefers", f"(?:宁愿|宁可|偏爱|更喜欢|更爱|更愿意){O}"),
-    _rule("likes", f"(?:讨厌|厌恶|痛恨|受不了|反感|恨|害怕|怕|嫌弃)(?!你|这个问题){O}", polarity=-1, strong=True),
-    _rule("likes", f"(?:热爱|超爱|最爱|酷爱|迷上|爱上|最喜欢|痴迷|热衷于?)了?(?!你){O}", strong=True),
-    _rule("likes", f"(?:喜欢|喜爱|爱好|钟爱|爱)上?了?(?!你|这个问题|人){O}"),
+    _rule("prefers", f"(?:比起|和|跟|与)(?P<other>[^，。！；,]{{1,15}}?)(?:比|相比|来说)?(?:，|,)?(?:用户|我)?(?:还是|会)?更(?:喜欢|爱|偏爱|愿意){OBJECT}"),
+    _rule("prefers", f"(?:宁愿|宁可|偏爱|更喜欢|更爱|更愿意){OBJECT}"),
+    _rule("likes", f"(?:讨厌|厌恶|痛恨|受不了|反感|恨|害怕|怕|嫌弃)(?!你|这个问题){OBJECT}", polarity=-1, strong=True),
+    _rule("likes", f"(?:热爱|超爱|最爱|酷爱|迷上|爱上|最喜欢|痴迷|热衷于?)了?(?!你){OBJECT}", strong=True),
+    _rule("likes", f"(?:喜欢|喜爱|爱好|钟爱|爱)上?了?(?!你|这个问题|人){OBJECT}"),
     _rule("likes", f"对{PLACE}(?:很|非常|特别)?(?P<neg>不|没)?(?:有|感)?兴趣", interest=True),
     _rule("drinks", "(?:改喝|换成喝?|改成喝?)了?(?P<o>[^，。！；,]{1,8}茶|茶|咖啡|牛奶|豆浆|白开水|水|果汁)", changed=True),
     _rule("smokes", "(?P<o>抽烟|吸烟|烟)(?=[，。！；,了的\\s]|$)"),
     _rule("drinks", "戒(?:掉)?了?(?P<o>咖啡|酒|奶茶|可乐|糖|碳酸饮料|咖啡因)", ended=True),
     _rule("smokes", "戒(?:掉)?了?(?P<o>烟)", ended=True),
     _rule("likes", f"戒(?:掉)?了?(?P<o>[\u4e00-\u9fff]{{1,6}}?){_END}", ended=True),
-    _rule("drinks", f"喝{O}", habit=True),
-    _rule("eats", f"吃{O}", habit=True),
+    _rule("drinks", f"喝{OBJECT}", habit=True),
+    _rule("eats", f"吃{OBJECT}", habit=True),
     # skills
     _rule("speaks", "(?:会说|会讲|能说|精通|懂)(?P<o>[\u4e00-\u9fff]{1,4}(?:语|文|话))"),
-    _rule("learning", f"(?:在学习?|正在学习?|开始学习?|想学|学习|学){O}"),
+    _rule("learning", f"(?:在学习?|正在学习?|开始学习?|想学|学习|学){OBJECT}"),
     _rule("plays", f"(?:会|能)?(?P<o>(?:弹|拉|吹|打)[\u4e00-\u9fff]{{1,6}}?){_END}"),
     _rule("skilled_in", f"(?:擅长|会|精通|善于)(?P<o>(?:做|写|画|唱|跳|游|骑|开|弹|拉|打|修|编|滑|烤|包|说)?[\u4e00-\u9fff]{{1,10}}?){_END}", skill=True),
     # things
@@ -152,11 +156,11 @@ RULES: tuple[Rule, ...] = (
     _rule("gave", f"(?:送给|送|给)了(?P<to>[\u4e00-\u9fff]{{2,4}}?){CL}(?P<o>[\u4e00-\u9fff]{{1,10}}?){_END}"),
     _rule("has", "把(?P<o>[^，。！；,]{1,12}?)(?:卖|丢|弄丢|扔|捐|送人|弄坏|摔坏)了?", ended=True),
     _rule("has", f"(?:卖掉|卖|弄丢|丢失|丢|扔掉|失去|捐掉)了(?P<mine>自己的|他的|她的|用户的)?(?P<o>[^，。！；,]{{1,12}}?){_END}", ended=True),
-    _rule("found", f"在(?P<where>[\u4e00-\u9fff]{{2,10}}?)(?:里|中|上|下)?(?:找到|发现|捡到)了?{CL}?{O}"),
-    _rule("has", f"(?:买|拥有|收到|得到|入手|购买|换)了{CL}?{O}", changed=True),
+    _rule("found", f"在(?P<where>[\u4e00-\u9fff]{{2,10}}?)(?:里|中|上|下)?(?:找到|发现|捡到)了?{CL}?{OBJECT}"),
+    _rule("has", f"(?:买|拥有|收到|得到|入手|购买|换)了{CL}?{OBJECT}", changed=True),
     _rule("has", f"(?:有|开|骑)(?:着)?{CL}(?P<o>[^，。！；,]{{1,12}}?){_END}"),
     _rule("needs", "需要(?P<o>[\u4e00-\u9fffA-Za-z]{1,10}?)(?P<tail>(?:来|去|才能|救|治)[^，。！；,]{1,20})"),
-    _rule("visited", f"(?:和|跟|与|同)?(?P<who>[\u4e00-\u9fff]{{0,8}}?)(?:一起)?(?:去了|去过|到了|到过|参观了|游览了|飞往了?){PLACE}(?=[，。！；,旅玩出参看\\s]|$)"),
-    _rule("met", "(?:遇见|遇到|认识|见到|碰到)了(?P<o>[\u4e00-\u9fff]{2,6}?)(?=[，。！；,\\s]|$)"),
+    _rule("visited", f"(?:(?:和|跟|与|同)(?P<who>[\u4e00-\u9fff]{{1,8}}?))?(?:一起)?(?:去了|去过|到过|参观了|游览了|飞往了?){PLACE}(?=[，。！；,旅玩出参看\\s]|$)"),
+    _rule("met", "(?:在[\u4e00-\u9fff]{1,8}?)?(?:遇见|遇到|认识|见到|碰到)了(?P<o>[\u4e00-\u9fff]{2,6}?)(?=[，。！；,\\s]|$)"),
     _rule("training_for", f"(?:取消)了?(?:了)?(?P<o>[^，。！；,]{{2,20}}?){_END}", ended=True),
 )  # fmt: skip

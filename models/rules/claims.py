@@ -11,7 +11,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from reverie.memory_graph.nodes import MemoryKind
+from reverie.models.rules.chinese_rules import KIN as CHINESE_KIN
 from reverie.models.rules.text import fold, key_words
+from reverie.models.rules.vocab import KIN
 
 Status: TypeAlias = Literal["holds", "ended"]
 USER_LABELS = ("User", "用户")
@@ -81,7 +83,8 @@ PREDICATES: dict[str, Predicate] = {
     "met": Predicate(kind="event", tail_type="person"),
     "visited": Predicate(kind="event", tail_type="place"),
     "state": Predicate(tail_type=None),
-    "remembered": Predicate(tail_type=None),
+    "uses": Predicate(group="having"),
+    "retracted": Predicate(tail_type=None),
 }
 KIN_PREDICATES = (
     "mother", "father", "sister", "brother", "sibling", "daughter", "son", "child", "parent",
@@ -151,6 +154,9 @@ class Claim(msgspec.Struct, frozen=True):
 def slot_subject(subject: str) -> str:
     """Return a subject as slots write it; the owner of the graph is "user" in every language."""
     folded = fold(subject)
-    if folded.startswith("用户"):
-        return "user" + folded[2:].lstrip("的")
-    return folded.removeprefix("the ")
+    if folded.startswith(USER_LABELS[1]):
+        rest = folded[2:].lstrip("的")
+        folded = f"user's {rest}" if rest else "user"
+    owner, apostrophe, noun = folded.rpartition("'s ")
+    predicate, detail = KIN.get(noun) or CHINESE_KIN.get(noun) or ("", noun)
+    return f"{owner}{apostrophe}{detail or predicate}".removeprefix("the ")

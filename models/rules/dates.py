@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-DAY_S = 86_400.0
+DECEMBER = 12
 
 _MONTHS = "january february march april may june july august september october november december"
 MONTHS = {name: i for i, name in enumerate(_MONTHS.split(), 1)}
@@ -27,7 +27,8 @@ _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 
 _MONTH = r"(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")"
 _WEEKDAY = r"(?:" + _DAYS.replace(" ", "|") + r")"
-_COUNT = r"(?:\d{1,3}|(?:a )?(?:couple|few)(?: of)?|an?|one|two|three|four|five|six|seven|eight|nine|ten)"
+_SMALL = r"an?|one|two|three|four|five|six|seven|eight|nine|ten"
+_COUNT = rf"(?:\d{{1,3}}|(?:a )?(?:couple|few)(?: of)?|{_SMALL})"
 _EN = re.compile(
     rf"""\b(?:
       (?P<iso>(?:19|20)\d\d-\d\d?-\d\d?)
@@ -78,7 +79,9 @@ class DateSpan(NamedTuple):
     words: str
 
 
-def find_date(text: str, said_at: float, *, past: bool = True, chinese: bool = False) -> DateSpan | None:
+def find_date(
+    text: str, said_at: float, *, past: bool = True, chinese: bool = False
+) -> DateSpan | None:
     """Return the first date that `text` names, or None.
 
     Args:
@@ -94,7 +97,9 @@ def find_date(text: str, said_at: float, *, past: bool = True, chinese: bool = F
         return None
     try:
         past = past or match.group().lower().startswith(("since", "back"))
-        now = datetime.fromtimestamp(said_at, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        now = datetime.fromtimestamp(said_at, UTC).replace(
+            hour=0, minute=0, second=0, microsecond=0
+        )
         groups = {k: v for k, v in match.groupdict().items() if v}
         span = _chinese(groups, now, past=past) if chinese else _english(groups, now, past=past)
         start, end = span[0].timestamp(), span[1].timestamp()
@@ -112,7 +117,7 @@ def _day(day: datetime) -> Span:
 
 def _month(year: int, month: int) -> Span:
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
-    following = (year + 1, 1) if month == 12 else (year, month + 1)
+    following = (year + 1, 1) if month == DECEMBER else (year, month + 1)
     return datetime(year, month, 1, tzinfo=UTC), datetime(*following, 1, tzinfo=UTC)
 
 
@@ -215,7 +220,7 @@ def _which(which: str, unit: str, now: datetime) -> Span:
         return _day(now + timedelta(days=gap or (7 if step else 0)))
     if unit in _SEASONS:
         first = _SEASONS[unit]
-        year = now.year + (step if step > 0 else 0)
+        year = now.year + (max(0, step))
         if step < 0 and datetime(year, first, 1, tzinfo=UTC) + timedelta(days=92) > now:
             year -= 1
         return _month(year, first)[0], _month(year, first + 2)[1]

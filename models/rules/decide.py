@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from reverie.memory_graph.drafts import Decision, Known, MemoryDraft
 from reverie.memory_graph.errors import InvalidValueError
 from reverie.models.rules.compare import (
-    Said,
     another_value,
     flipped,
     opposite_state,
-    read,
     rescheduled,
     says_the_same,
 )
 from reverie.models.rules.names import chinese_names, english_names
+from reverie.models.rules.reading import Said, read
 from reverie.models.rules.text import fold, is_chinese
 
 ADD = Decision("ADD", reason="nothing known about this")
@@ -59,13 +58,15 @@ class RulesDecider:
         fits: list[tuple[Known, str, str]] = []
         for item, old in olds:
             if op := flipped(new, old):
-                fits.append((item, op, "no longer holds" if op == "DELETE" else "says the opposite"))
+                fits.append(
+                    (item, op, "no longer holds" if op == "DELETE" else "says the opposite")
+                )
             elif op := rescheduled(new, old):
                 fits.append((item, op, "was called off" if op == "DELETE" else "was moved"))
             elif opposite_state(new, old):
                 fits.append((item, "UPDATE", "says the opposite"))
         if fits:
-            return _only(fits, dict((item.id, old) for item, old in olds), new)
+            return _only(fits, {item.id: old for item, old in olds}, new)
         values = [item for item, old in olds if another_value(new, old)]
         if values:
             newest = max(values, key=lambda item: (item.recorded_at, item.similarity))

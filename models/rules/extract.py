@@ -11,18 +11,23 @@ from collections.abc import Sequence
 
 from reverie.memory_graph.drafts import OWNER, EntityDraft, MemoryDraft, RelationDraft
 from reverie.models.protocol import ENTITY_TYPES, Extraction, Turn
-from reverie.models.rules import chinese, english
+from reverie.models.rules import chinese, english_build
 from reverie.models.rules.claims import USER_LABELS, Claim
 from reverie.models.rules.clauses import Statement, statements
 from reverie.models.rules.dates import find_date
 from reverie.models.rules.importance import EXPLICIT, importance_of, sentiment_of
 from reverie.models.rules.names import chinese_names, english_names, merged, titles
+from reverie.models.rules.phrases import PERSON
 from reverie.models.rules.text import clean, fold, is_chinese, sentences
+from reverie.models.rules.vocab import COMMON
 
 MAX_MEMORIES = 30  # of one turn
 
-_MACHINES = frozenset({"assistant", "system", "tool", "ai", "bot", "model", "function", "助手", "系统"})
+_MACHINES = frozenset(
+    {"assistant", "system", "tool", "ai", "bot", "model", "function", "助手", "系统"}
+)
 _NARRATORS = frozenset({"event", "narrator", "world", "game", "旁白", "事件", "gm", "dm"})
+_NO_PERSON = _NARRATORS | {"player", "玩家", "npc"}
 _TAKEN = re.compile(
     r"(?:stole|took|brought|carried|delivered|received|forged|built|made|planted|destroyed|hid|buried|crafted|traded|borrowed|won"
     r"|cooked|baked|painted|repaired|returned) (?P<o>[^,;.]{2,60})",
@@ -42,7 +47,11 @@ class RulesExtractor:
     when. `valid_to` is set only where a state is said to be over or bounded ("used to", "until").
     """
 
-    def extract(self, turns: Sequence[Turn], history: Sequence[Turn]) -> list[Extraction]:  # noqa: ARG002 - the protocol's
+    def extract(
+        self,
+        turns: Sequence[Turn],
+        history: Sequence[Turn],  # noqa: ARG002 - the protocol has it
+    ) -> list[Extraction]:
         """Return one `Extraction` per turn, in order.
 
         Args:
@@ -94,7 +103,11 @@ def _draft(claim: Claim | None, statement: Statement, turn: Turn, label: str) ->
     source = f"{turn.text}\n{turn.speaker}"
     if claim is None:
         return MemoryDraft(
-            text=statement.text, importance=EXPLICIT, pinned=True, tags=("explicit",), sources=(turn.id,)
+            text=statement.text,
+            importance=EXPLICIT,
+            pinned=True,
+            tags=("explicit",),
+            sources=(turn.id,),
         )
     text = statement.text if statement.explicit else tidy(claim.text, label)
     entities = _entities(claim, label, source)
@@ -114,13 +127,13 @@ def _draft(claim: Claim | None, statement: Statement, turn: Turn, label: str) ->
         tags=("explicit",) if explicit else (),
         sources=(turn.id,),
         entities=entities,
-        relations=_relations(claim, label, entities, valid_from, valid_to),
+        relations=_relations(claim, entities, valid_from, valid_to),
     )
 
 
 def tidy(text: str, label: str) -> str:
     """Return a statement with one name for its subject: "User quit their job"."""
-    text = " ".join(text.split()).strip(" ,;:-")
+    text = " ".join(text.split()).strip(' ,;:-"')
     if is_chinese(text):
         return text
     head, rest = text[: len(label)], text[len(label) :]
@@ -141,7 +154,10 @@ def _valid(claim: Claim, said_at: float) -> tuple[float | None, float | None]:
         return None, over
     if date is None:
         return (said_at if claim.changed else None), None
-    if re.search(rf"\b(?:until|till)(?: the)? {re.escape(date.words)}|直到{re.escape(date.words)}", claim.text) or date.words.lower().startswith(("until", "till")):
+    if re.search(
+        rf"\b(?:until|till)(?: the)? {re.escape(date.words)}|直到{re.escape(date.words)}",
+        claim.text,
+    ) or date.words.lower().startswith(("until", "till")):
         return None, date.end
     return date.start, None
 
@@ -153,26 +169,53 @@ def _entities(claim: Claim, label: str, source: str) -> tuple[EntityDraft, ...]:
     subject = claim.subject.removeprefix("the ").removeprefix("The ")
     whose = re.match(r"(.+?)'s ", subject)
     subject = whose[1] if whose else subject.split("的")[0] if han else subject
-    if subject not in USER_LABELS and (subject == label or (subject[:1].isupper() or han)):
-        if subject.casefold() not in {"player", "玩家", "npc", *_NARRATORS}:
-            found.append(EntityDraft(subject, "person"))
+    proper = (
+        subject == label
+        or han
+        or (re.fullmatch(PERSON, subject) and subject.split()[0].lower() not in COMMON)
+    )
+    nobody = subject in USER_LABELS or subject.casefold() in _NO_PERSON
+    if proper and not nobody:
+        found.append(EntityDraft(subject, "person"))
     kind = claim.tail_type or claim.about.tail_type
     if claim.predicate == "event" and not han:
         thing = _TAKEN.match(claim.object)
-        found += [EntityDraft(head, "thing") for head in english.entity_heads(thing["o"] if thing else "")]
+        found += [
+            EntityDraft(head, "thing")
+            for head in english_build.entity_heads(thing["o"] if thing else "")
+        ]
+    if claim.predicate == "has_condition" and re.search(
+        r"\b(?:broke|sprained|hurt|injured|fractured|burned)\b", claim.text
+    ):
+        return merged(found, source)
     if claim.predicate == "has_pet":
         found.append(EntityDraft(claim.object, "animal"))
     elif kind in ENTITY_TYPES:
         named = [] if han else english_names(claim.object, first=False)
         if claim.predicate in _NAMED_OBJECT and (named or han):
             parts = re.split("和|、" if han else r", | and |, and | & ", claim.object)
-            found += [EntityDraft(part.strip(), "person") for part in parts if part.strip()[:1].isupper() or han]
+            found += [
+                EntityDraft(part.strip(), "person")
+                for part in parts
+                if part.strip()[:1].isupper() or han
+            ]
         elif named and kind in {"place", "organization"}:
-            found += [EntityDraft(_leading_name(claim.object), kind)] if len(named) == 1 else [EntityDraft(n.name, kind) for n in named]
+            found += (
+                [EntityDraft(_leading_name(claim.object), kind)]
+                if len(named) == 1
+                else [EntityDraft(n.name, kind) for n in named]
+            )
         elif named and claim.predicate != "works_as":
-            found += [n if n.type != "thing" or kind in {"food", "concept"} else EntityDraft(n.name, kind) for n in named]
+            found += [
+                n if n.type != "thing" or kind in {"food", "concept"} else EntityDraft(n.name, kind)
+                for n in named
+            ]
         else:
-            heads = chinese.entity_heads(claim.object) if han else english.entity_heads(claim.object)
+            heads = (
+                chinese.entity_heads(claim.object)
+                if han
+                else english_build.entity_heads(claim.object)
+            )
             if claim.predicate == "works_as" and han:
                 heads = []
             if kind in {"place", "organization"} and not han:
@@ -180,10 +223,12 @@ def _entities(claim: Claim, label: str, source: str) -> tuple[EntityDraft, ...]:
             found += [EntityDraft(head, kind) for head in heads]
     for name in re.split("和|、|, | and ", claim.extra):
         if name[:1].isupper() or (han and name and claim.predicate in {"has_pet", "gave", "found"}):
-            kind = {"has_pet": "animal", "found": "place", "works_as": "organization"}.get(claim.predicate, "person")
+            kind = {"has_pet": "animal", "found": "place", "works_as": "organization"}.get(
+                claim.predicate, "person"
+            )
             found.append(EntityDraft(name, kind))
         elif claim.predicate == "prefers" and name:
-            heads = chinese.entity_heads(name) if han else english.entity_heads(name)
+            heads = chinese.entity_heads(name) if han else english_build.entity_heads(name)
             found += [EntityDraft(head, "concept") for head in heads]
     if claim.former and claim.predicate == "lives_in":
         found.append(EntityDraft(claim.former, "place"))
@@ -195,14 +240,17 @@ def _leading_name(text: str) -> str:
 
 
 def _relations(
-    claim: Claim, label: str, entities: tuple[EntityDraft, ...], valid_from: float | None, valid_to: float | None
+    claim: Claim,
+    entities: tuple[EntityDraft, ...],
+    valid_from: float | None,
+    valid_to: float | None,
 ) -> tuple[RelationDraft, ...]:
     """The triples of a claim. A denied statement gives none, except that it ends what it denies."""
     head = OWNER if claim.subject in USER_LABELS else claim.subject
     names = [e.name for e in entities]
     if head != OWNER and head not in names:
         return ()
-    tails = [n for n in names if n != head and n != claim.former]
+    tails = [n for n in names if n not in (head, claim.former)]
     if claim.predicate == "prefers":
         tails = [n for n in tails if n not in claim.extra]
     if claim.predicate in {"event", "plans", "state", "does", "age"} or claim.tail_type == "none":
@@ -214,11 +262,19 @@ def _relations(
         negative = claim.polarity < 0
     made = [
         RelationDraft(
-            head, predicate, tail, valid_from=valid_from, valid_to=valid_to, functional=claim.functional,
-            confidence=0.9 if claim.explicit else 0.6, ended=claim.ended or negative,
+            head,
+            predicate,
+            tail,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            functional=claim.functional and not claim.future,
+            confidence=0.9 if claim.explicit else 0.6,
+            ended=claim.ended or negative,
         )
         for tail in tails
     ]
+    if claim.predicate == "has_pet" and claim.extra in tails:
+        made = [r for r in made if r.tail == claim.extra]
     if claim.former and claim.former in names and claim.predicate == "lives_in":
         made.append(RelationDraft(head, predicate, claim.former, valid_to=valid_from, ended=True))
     return tuple(made)

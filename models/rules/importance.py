@@ -13,19 +13,28 @@ _WEIGHTY = frozenset(
     address diet manager goal""".split(),
 )
 _EMOTION = re.compile(
-    r"\b(?:love|loves|hate|hates|adores?|terrified|heartbroken|devastated|thrilled|ecstatic|scared|proud"
-    r"|afraid|furious|grateful|died|death|killed|passed away|cried|miss(?:es)?|dream|can't stand|betrayed)\b"
+    r"\b(?:love|loves|hate|hates|adores?|terrified|heartbroken|devastated|thrilled|ecstatic"
+    r"|scared|proud"
+    r"|afraid|furious|grateful|died|death|killed|passed away|cried|miss(?:es)?|dream"
+    r"|can't stand|betrayed)\b"
     r"|爱|恨|讨厌|害怕|难过|伤心|高兴|激动|去世|死|想念|梦想|骄傲|受不了",
     re.IGNORECASE,
 )
 _DECISION = re.compile(
-    r"\b(?:decided|decide|quit|resigned|engaged|married|divorced|moved|moving|switched|accepted|signed"
+    r"\b(?:decided|decide|quit|resigned|engaged|married|divorced|moved|moving|switched|accepted"
+    r"|signed"
     r"|no longer|stopped|gave up|adopted|promised|swore|graduated)\b"
     r"|决定|辞职|离职|结婚|离婚|订婚|搬到|换成|戒|不再|毕业|答应",
     re.IGNORECASE,
 )
-_NEGATIVE = re.compile(r"\b(?:died|killed|passed away|hurt|lost|stole|broke|fired|laid off|sick|divorced|scared|afraid|betrayed)\b|去世|死|受伤|丢|生病|离婚|难过")
-_POSITIVE = re.compile(r"\b(?:won|married|engaged|graduated|promoted|thrilled|proud|happy|excited|accepted|adopted|passed)\b|结婚|毕业|高兴|开心|赢|考上|升职")
+_NEGATIVE = re.compile(
+    r"\b(?:died|killed|passed away|hurt|lost|stole|broke|fired|laid off|sick|divorced|scared"
+    r"|afraid|betrayed)\b|去世|死|受伤|丢|生病|离婚|难过"
+)
+_POSITIVE = re.compile(
+    r"\b(?:won|married|engaged|graduated|promoted|thrilled|proud|happy|excited|accepted|adopted"
+    r"|passed)\b|结婚|毕业|高兴|开心|赢|考上|升职"
+)
 
 
 def importance_of(claim: Claim, *, names: int) -> float:

@@ -6,17 +6,23 @@ import re
 
 from reverie.models.rules.vocab import ADVERBS, BASES, MODALS, PARTICIPLES, PASTS, third_person
 
-_CONTRACTED = {
-    "i'm": "{} is", "i am": "{} is", "im": "{} is", "i've": "{} has", "i have": "{} has",
-    "i'll": "{} will", "i'd": "{} would", "i don't": "{} doesn't", "i do": "{} does",
-    "i haven't": "{} hasn't", "i dont": "{} doesn't", "i were": "{} was", "ive": "{} has",
-    "we're": "{} is", "we are": "{} is", "we've": "{} has", "we have": "{} has", "i'm not": "{} is not",
-    "we'll": "{} will", "we'd": "{} would", "we don't": "{} doesn't", "we do": "{} does",
-    "we haven't": "{} hasn't", "we were": "{} was", "we aren't": "{} isn't", "we weren't": "{} wasn't",
+_AUXILIARIES = {
+    "'m": "is", " am": "is", "'re": "is", " are": "is", "'ve": "has", " have": "has", "'ll": "will",
+    "'d": "would", " don't": "doesn't", " dont": "doesn't", " do": "does", " haven't": "hasn't",
+    " were": "was", " weren't": "wasn't", " aren't": "isn't",
 }  # fmt: skip
+_CONTRACTED = {
+    f"{who}{auxiliary}": f"{{}} {third}"
+    for who in ("i", "we")
+    for auxiliary, third in _AUXILIARIES.items()
+} | {"im": "{} is", "ive": "{} has"}
 _PRONOUN = re.compile(
-    r"(?<![\w'])(?:(?P<fixed>" + "|".join(sorted(_CONTRACTED, key=len, reverse=True)) + r")(?![\w'])"
-    r"|(?P<subject>i|we)(?P<adverbs>(?:\s+(?:" + ADVERBS + r"|never))*)\s+(?P<verb>[a-z][a-z'-]*)"
+    r"(?<![\w'])(?:(?P<fixed>"
+    + "|".join(sorted(_CONTRACTED, key=len, reverse=True))
+    + r")(?![\w'])"
+    r"|(?P<subject>i|we)(?P<adverbs>(?:\s+(?:"
+    + ADVERBS
+    + r"|never|no longer))*)\s+(?P<verb>[a-z][a-z'-]*)"
     r"|(?P<possessive>my|our|mine|ours)(?![\w'])"
     r"|(?P<object>me|us|myself|ourselves|i|we)(?![\w']))",
     re.IGNORECASE,
@@ -30,10 +36,14 @@ def conjugate(verb: str) -> str:
     low = verb.lower()
     if low in MODALS or low in {"am", "'m"}:
         return "is" if low in {"am", "'m"} else verb
+    if low in {"no", "not", "never"}:
+        return verb
     if low == "were":
         return "was"
-    past = low in PASTS and (low not in BASES or low in {"quit", "read", "hurt", "put", "cut", "let"})
-    if past or low in PARTICIPLES and low not in BASES:
+    past = low in PASTS and (
+        low not in BASES or low in {"quit", "read", "hurt", "put", "cut", "let"}
+    )
+    if past or (low in PARTICIPLES and low not in BASES):
         return verb
     if low.endswith(("ed", "ing")) and low not in BASES and not low.endswith("eed"):
         return verb

@@ -1,5 +1,6 @@
 """Building blocks of the English rules: names, objects, verb forms, and the subject of a clause."""
 
+# ruff: noqa: E501 - a pattern reads better whole than broken
 from __future__ import annotations
 
 import re
@@ -9,6 +10,7 @@ from reverie.models.rules.vocab import (
     ADVERBS,
     ANY_VERB,
     BASES,
+    COMMON,
     GERUNDS,
     MODALS,
     PARTICIPLES,
@@ -17,13 +19,13 @@ from reverie.models.rules.vocab import (
 )
 
 UPPER = "A-Z\u00c0-\u00d6\u00d8-\u00de\u0391-\u03a9\u0410-\u042f"
-_TOKEN = rf"[{UPPER}][\w-]*(?:'(?!s\b)\w+)?"
+_TOKEN = rf"(?:(?:St|Dr|Mr|Mrs|Ms|Prof)\. |[A-Z]\. )?[{UPPER}][\w-]*(?:'(?!s\b)\w+)?"
 NAME = rf"{_TOKEN}(?: (?:(?:de|van|von|del|der|la|al|bin|of|of the|and) )?{_TOKEN}){{0,3}}"
 PERSON = rf"{_TOKEN}(?: (?:(?:de|van|von|del|der|la|al|bin) )?{_TOKEN}){{0,2}}"
 NAMES = rf"{PERSON}(?:(?:, | and |, and | & ){PERSON}){{0,4}}"
 POSS = rf"(?:their|his|her|its|my|{_TOKEN}(?: {_TOKEN})?'s)"
 DET = rf"(?:an?|the|some|{POSS}|this|these|two|three|\d+)"
-_CHAR = r"(?:[^,;.!?()\"]|[.,:](?=\d|\w))"
+_CHAR = r"(?:[^,;.!?()\"]|[.,:](?=\d|\w)|(?<=\bSt)\.|(?<=\b[A-Z])\.(?= [A-Z]))"
 _END = r"(?=[,;.!?()\"]|$"
 _CLAUSE_WORDS = (
     "because|since|when|which|who|that|if|until|till|after|before|but|while|although|though|so"
@@ -92,7 +94,7 @@ def subject_of(clause: str, label: str) -> tuple[str, str, str, str, str] | None
                 continue
         return None
     match = re.match(rf"(?P<name>{PERSON})(?P<poss>'s)? ", clause)
-    if match is None:
+    if match is None or match["name"].lower() in COMMON:
         return None
     rest = clause[match.end() :]
     if match["poss"]:
@@ -113,15 +115,13 @@ def _possessed(owner: str, rest: str) -> tuple[str, str, str, str, str] | None:
         low = bare.lower()
         if noun and low in _VERB_LIKE and not (low in BASES and low not in THIRDS and not name):
             break
-        if bare[:1].isupper() and noun and low not in {"i"}:
-            name.append(word)
-        elif name and low in {"and", "&"}:
+        if noun and _ADVERB.fullmatch(f"{low} "):
+            break
+        if (bare[:1].isupper() and noun and low != "i") or (name and low in {"and", "&"}):
             name.append(word)
         elif name:
             break
-        elif word.endswith(",") and noun and not words[i + 1 : i + 2]:
-            return None
-        elif low == "'s" or not bare:
+        elif (word.endswith(",") and noun and not words[i + 1 : i + 2]) or low == "'s" or not bare:
             return None
         else:
             noun.append(bare)
@@ -150,11 +150,19 @@ _NEGATED = re.compile(
     r"(?:doesn't|does not|didn't|did not|won't|will not|isn't|is not|wasn't|was not|hasn't|has not"
     r"|never|can't|cannot|can not|not|do not|don't|aren't|are not) ",
 )
-_PERFECT = re.compile(r"(?:has|have|had|'s) (?:(?:" + ADVERBS + r") )*(?:been (?=\w+ing )|come to )")
+_PERFECT = re.compile(
+    r"(?:has|have|had|'s) (?:(?:" + ADVERBS + r") )*(?:been (?=\w+ing )|come to )"
+)
 _HAS_DONE = re.compile(r"(?:has|have|had) (?:(?:" + ADVERBS + r") )*(?=(?P<p>\w+) )")
 _PROGRESSIVE = re.compile(r"(?:is|was|are|were|been) (?:(?:" + ADVERBS + r") )*(?=(?P<g>\w+ing)\b)")
+_NO_GERUND = frozenset(
+    """interesting amazing boring exciting charming willing missing nothing something king ring string
+    spring evening morning surprising confusing annoying being wedding thing""".split(),
+)
 _COPULA_ADVERB = re.compile(rf"(?P<copula>(?:is|was|are) )(?P<adverb>{ADVERBS}) ")
-_STARTED = re.compile(r"(?:started|began|has started|has begun|starting|took up|has taken up) (?:to )?(?=\w+ing\b)")
+_STARTED = re.compile(
+    r"(?:started|began|has started|has begun|starting|took up|has taken up) (?:to )?(?=\w+ing\b)|(?:is |was )?trying to (?=(?:learn|lose|become|save)\b)"
+)
 
 
 def frame_of(clause: str, label: str) -> Frame | None:
@@ -173,7 +181,9 @@ def frame_of(clause: str, label: str) -> Frame | None:
         if match := _ENDED.match(core):
             word = match.group()
             copula = word.startswith(("is ", "isn't"))
-            core = ("is " if copula else "has " if word.startswith("has no") else "") + core[match.end() :]
+            core = ("is " if copula else "has " if word.startswith("has no") else "") + core[
+                match.end() :
+            ]
             ended = True
             past = past or word.startswith("used")
         elif match := _FUTURE.match(core):
@@ -187,10 +197,14 @@ def frame_of(clause: str, label: str) -> Frame | None:
                 break
         elif match := _PERFECT.match(core):
             core = core[match.end() :]
-        elif (match := _HAS_DONE.match(core)) and match["p"].lower() in PARTICIPLES and match["p"] not in {"had"}:
+        elif (
+            (match := _HAS_DONE.match(core))
+            and match["p"].lower() in PARTICIPLES
+            and match["p"] != "had"
+        ):
             core = core[match.end() :]
             core = "is" + core[4:] if core.startswith("been ") else core
-        elif (match := _PROGRESSIVE.match(core)) and match["g"].lower() in GERUNDS:
+        elif (match := _PROGRESSIVE.match(core)) and match["g"].lower() not in _NO_GERUND:
             core = core[match.end() :]
         elif match := _STARTED.match(core):
             core = core[match.end() :]

@@ -16,14 +16,14 @@ _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _LETTER = re.compile(r"[^\W\d_]")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u3000": " "})
 _ABBREVIATION = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|e\.g|i\.e|etc|No|[A-Z])$")
-_STOP = re.compile(r"([.!?。！？…\n]+)")  # noqa: RUF001 - full-width stops are meant
+_STOP = re.compile(r"([.!?。！？…\n]+)")
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[^\W\d_a-z]", re.UNICODE)
 _STEMMER = Stemmer.Stemmer("english")
 
 # Words that carry no difference between two statements about the same thing.
 _EMPTY = frozenset(
     """a an the and or of in on at to for with by from as is are was were be been has have had do
-    does did user user's player own owns my their his her its that this it very really so also too
+    does did user user's own owns my their his her its that this it very really so also too
     just now currently some any named called name into over go goes going gets get got come comes
     sit sits new there again own's""".split(),
 )

@@ -1,6 +1,9 @@
 """English and Chinese word lists for the rules: relatives, pets, work, conditions, verbs."""
 
+# ruff: noqa: E501 - lists
 from __future__ import annotations
+
+from stop_words import get_stop_words
 
 # word -> (predicate, detail): what "X's <word> is Y" says
 KIN: dict[str, tuple[str, str]] = {
@@ -28,6 +31,10 @@ KIN: dict[str, tuple[str, str]] = {
     **dict.fromkeys("teacher tutor coach mentor professor".split(), ("kin", "teacher")),
     **dict.fromkeys("doctor dentist therapist vet".split(), ("kin", "doctor")),
     **dict.fromkeys("aunt auntie".split(), ("kin", "aunt")),
+    **{
+        f"{who}-in-law": ("kin", "relative")
+        for who in ("mother", "father", "sister", "brother", "son", "daughter")
+    },
     "uncle": ("kin", "uncle"), "cousin": ("kin", "cousin"), "cousins": ("kin", "cousin"),
     "niece": ("kin", "niece"), "nephew": ("kin", "nephew"), "sibling": ("kin", "sibling"),
     "siblings": ("kin", "sibling"), "parents": ("kin", "parent"),
@@ -52,7 +59,8 @@ ATTRIBUTES: dict[str, tuple[str, str]] = {
 ATTRIBUTES |= {
     word.replace("-", " "): ("attribute", word.replace("-", "_"))
     for word in """height weight blood-type shoe-size zodiac-sign star-sign time-zone timezone budget
-    salary nationality religion major username user-name native-language mother-tongue first-language
+    salary nationality religion major username user-name native-language mother-tongue
+    first-language
     last-name surname middle-name anniversary wedding-anniversary lucky-number team class rank level
     quest pronouns dream dream-job license-plate passport-number deadline ring-size commute bedtime
     hourly-rate rent title job-title hobby maiden-name gate locker room-number flight student-id
@@ -65,7 +73,8 @@ CONDITIONS = frozenset(
     covid pneumonia scoliosis psoriasis panic reflux ibs""".split(),
 )
 DIETS = (
-    "vegetarian|vegan|pescatarian|pescetarian|flexitarian|lactose[- ]intolerant|gluten[- ]intolerant"
+    "vegetarian|vegan|pescatarian|pescetarian|flexitarian|lactose[- ]intolerant"
+    "|gluten[- ]intolerant"
     "|gluten[- ]free|dairy[- ]free|celiac|coeliac|keto|paleo|halal|kosher|plant[- ]based"
     "|teetotal|carnivore"
 )
@@ -73,25 +82,32 @@ JOB_WORDS = (
     "engineer|developer|programmer|designer|nurse|doctor|surgeon|physician|dentist|teacher|lawyer"
     "|attorney|chef|cook|baker|barista|waiter|waitress|bartender|writer|author|editor|journalist"
     "|reporter|photographer|architect|accountant|analyst|consultant|manager|director|professor"
-    "|lecturer|researcher|scientist|biologist|chemist|physicist|mathematician|psychologist|therapist"
-    "|counselor|counsellor|pharmacist|paramedic|firefighter|policeman|officer|detective|pilot|sailor"
+    "|lecturer|researcher|scientist|biologist|chemist|physicist|mathematician|psychologist"
+    "|therapist"
+    "|counselor|counsellor|pharmacist|paramedic|firefighter|policeman|officer|detective|pilot"
+    "|sailor"
     "|captain|driver|mechanic|electrician|plumber|carpenter|builder|welder|farmer|gardener|florist"
     "|librarian|translator|interpreter|musician|singer|actor|actress|dancer|artist|painter|sculptor"
-    "|blacksmith|merchant|innkeeper|guard|hunter|healer|alchemist|knight|soldier|veteran|priest|monk"
+    "|blacksmith|merchant|innkeeper|guard|hunter|healer|alchemist|knight|soldier|veteran|priest"
+    "|monk"
     "|student|intern|freelancer|entrepreneur|founder|ceo|cto|banker|trader|broker|realtor|salesman"
     "|salesperson|cashier|clerk|secretary|receptionist|recruiter|tutor|coach|trainer|judge"
     "|veterinarian|vet|optician|hairdresser|barber|tailor|butcher|fisherman|miner|technician"
-    "|administrator|planner|producer|animator|illustrator|nanny|midwife|economist|geologist|historian"
+    "|administrator|planner|producer|animator|illustrator|nanny|midwife|economist|geologist"
+    "|historian"
     "|philosopher|astronomer|data scientist|product manager|social worker|elder|mayor|smith"
     "|apprentice|wizard|mage|thief|tester|plumber|postman|courier|sommelier|potter|jeweler|jeweller"
 )
 NATIONALITIES = (
-    r"(?:American|British|English|Scottish|Irish|Welsh|French|German|Spanish|Italian|Portuguese|Dutch"
-    r"|Belgian|Swiss|Austrian|Polish|Czech|Slovak|Hungarian|Romanian|Bulgarian|Greek|Turkish|Russian"
+    r"(?:American|British|English|Scottish|Irish|Welsh|French|German|Spanish|Italian|Portuguese"
+    r"|Dutch"
+    r"|Belgian|Swiss|Austrian|Polish|Czech|Slovak|Hungarian|Romanian|Bulgarian|Greek|Turkish"
+    r"|Russian"
     r"|Ukrainian|Swedish|Norwegian|Danish|Finnish|Icelandic|Canadian|Mexican|Brazilian|Argentinian"
     r"|Chilean|Colombian|Peruvian|Cuban|Indian|Pakistani|Bangladeshi|Chinese|Japanese|Korean"
     r"|Vietnamese|Thai|Filipino|Indonesian|Malaysian|Singaporean|Australian|Egyptian|Moroccan"
-    r"|Nigerian|Kenyan|Ethiopian|Ghanaian|Israeli|Iranian|Iraqi|Lebanese|Syrian|Saudi|European|Asian"
+    r"|Nigerian|Kenyan|Ethiopian|Ghanaian|Israeli|Iranian|Iraqi|Lebanese|Syrian|Saudi|European"
+    r"|Asian"
     r"|African|Catholic|Christian|Muslim|Jewish|Buddhist|Hindu|Sikh|Mormon|Protestant)"
 )
 TRAITS = (
@@ -100,7 +116,8 @@ TRAITS = (
     "|an extrovert|adopted|homeless|dyslexic|autistic|diabetic|asthmatic|epileptic|anemic|anaemic"
     "|gay|lesbian|bisexual|transgender|nonbinary|non-binary|an only child|a morning person"
     "|a night owl|an early bird|near[- ]?sighted|short[- ]sighted|tall|short|a twin|an orphan"
-    "|afraid of .{2,40}|scared of .{2,40}|terrified of .{2,40}|a (?:single )?(?:mother|father|mom|dad)"
+    "|afraid of .{2,40}|scared of .{2,40}|terrified of .{2,40}|a (?:single )?(?:mother|father"
+    "|mom|dad)"
 )
 
 # Verbs: base, or base/past/participle where irregular.
@@ -139,7 +156,7 @@ def _regular_third(base: str) -> str:
 
 
 def _doubled(base: str) -> str:
-    short = len(base) <= 4 and base[-1] not in "aeiouwxy" and base[-2] in "aeiou"
+    short = len(base) <= 4 and base[-1] not in "aeiouwxy" and base[-2] in "aeiou"  # noqa: PLR2004 - a few words
     return base + base[-1] if short and base[-3] not in "aeiou" else base
 
 
@@ -173,7 +190,19 @@ for _entry in _VERBS:
     PASTS.setdefault(_past or _ed(_base), _base)
     PARTICIPLES.setdefault(_part or _past or _ed(_base), _base)
     GERUNDS[_ing(_base)] = _base
-for _base in ("travel", "cancel", "quit", "stop", "drop", "swap", "run", "swim", "begin", "win", "get"):
+for _base in (
+    "travel",
+    "cancel",
+    "quit",
+    "stop",
+    "drop",
+    "swap",
+    "run",
+    "swim",
+    "begin",
+    "win",
+    "get",
+):
     GERUNDS[_base + _base[-1] + "ing"] = _base
 PASTS |= {"travelled": "travel", "cancelled": "cancel", "canceled": "cancel", "stopped": "stop",
           "dropped": "drop", "swapped": "swap", "was": "be", "were": "be", "did": "do",
@@ -201,9 +230,24 @@ TALK_VERBS = frozenset(
 ADVERBS = (
     "also|really|just|now|currently|still|recently|finally|actually|always|usually|often|absolutely"
     "|totally|honestly|completely|truly|mostly|mainly|sometimes|already|even|kinda|sorta|basically"
-    "|especially|definitely|certainly|probably|simply|only|officially|previously|formerly|originally"
+    "|especially|definitely|certainly|probably|simply|only|officially|previously|formerly"
+    "|originally"
     "|particularly|genuinely|secretly|personally|generally|normally|typically|quite|so|very|pretty"
-    "|literally|lately|newly|happily|eventually|regularly|strongly|deeply|severely|deathly|extremely"
+    "|literally|lately|newly|happily|eventually|regularly|strongly|deeply|severely|deathly"
+    "|extremely"
     "|terribly|once|long|much|super|both|then|rarely|hardly|seldom|obviously|soon|proudly|fully|"
     "seriously|highly|mildly|slightly|half|primarily"
 )
+# Words that are no name though a sentence begins with them.
+_OTHER_WORDS = """hey hi hello oh wow well so ok okay yeah yes yep no nope haha lol hmm um btw thanks thank
+please congrats congratulations sure great nice cool good morning evening night sorry welcome dear
+maybe perhaps honestly today yesterday tomorrow tonight here there everyone everybody someone
+something anything nothing everything everyone people guys guess wait stop also another many most
+few several both each every last next since because although though while unless until despite
+during after before imagine suppose fyi tbh gonna gotta dinner lunch breakfast work school
+i i'm i'd i've i'll im ive mom dad mum god jesus christ alright move take go come let lets
+remember forget never always just nothing talk speak""".split()
+COMMON = (
+    frozenset(get_stop_words("en")) | frozenset(_OTHER_WORDS) | frozenset(ADVERBS.split("|")) | frozenset(BASES)
+    | frozenset(THIRDS) | frozenset(PASTS) | frozenset(GERUNDS)
+)  # fmt: skip

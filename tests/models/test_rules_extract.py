@@ -95,7 +95,7 @@ ENGLISH = [
     ("I can't drink milk anymore.", "user|drinks", "milk"),
     ("I've started learning Welsh.", "user|learning", "Welsh"),
     ("Just got a job at Spotify!", "user|works_at", "Spotify"),
-    ("My mom just turned 60.", "user's mom|age", "60"),
+    ("My mom just turned 60.", "user's mother|age", "60"),
     ("I enjoy hiking and board games.", "user|likes", "board games"),
 ]  # fmt: skip
 CHINESE = [
@@ -132,9 +132,9 @@ CHINESE = [
     ("我去年和赵敏结婚了。", "user|partner", "赵敏"),
     ("我更喜欢茶而不是咖啡。", "user|prefers", "茶"),
     ("我有糖尿病。", "user|has_condition", "糖尿病"),
-    ("我女儿今年六岁。", "user的女儿|age", "六岁"),
+    ("我女儿今年六岁。", "user's daughter|age", "六岁"),
     ("我把车卖了。", "user|has", "车"),
-    ("我妈妈住在沈阳。", "user的妈妈|lives_in", "沈阳"),
+    ("我妈妈住在沈阳。", "user's mother|lives_in", "沈阳"),
 ]  # fmt: skip
 NOTHING = [
     "Hey, how are you?", "Thanks a lot, that helps.", "lol", "Do you like jazz?", "What is my name?",
@@ -170,3 +170,169 @@ def test_chinese_statement(text: str, slot: str, needle: str) -> None:
 @pytest.mark.parametrize("text", NOTHING)
 def test_makes_nothing(text: str) -> None:
     assert extract(text).memories == ()
+
+
+def test_a_rich_sentence_gives_each_fact_once() -> None:
+    found = extract("Hello! I'm Odile, I moved to Bergen in March for a job at Equinor.")
+    slots = [m.slot for m in found.memories]
+    assert slots == ["user|name", "user|lives_in", "user|works_at"]
+    names = {(e.name, e.type) for e in found.entities}
+    assert names == {("Odile", "person"), ("Bergen", "place"), ("Equinor", "organization")}
+    assert all(m.sources == ("t1",) for m in found.memories)
+
+
+def test_move_gives_a_functional_relation_and_ends_the_former_home() -> None:
+    draft = one("I moved from Ghent to Porto on 3 May 2024.", "user|lives_in")
+    new, old = draft.relations
+    assert (new.head, new.predicate, new.tail, new.functional, new.ended) == (
+        OWNER, "lives_in", "Porto", True, False,
+    )  # fmt: skip
+    assert (old.tail, old.ended) == ("Ghent", True)
+    assert new.valid_from == old.valid_to == draft.valid_from == 1_714_694_400.0
+
+
+def test_kin_relation_has_the_name_as_tail() -> None:
+    (relation,) = one("My daughter is named Wren.", "user|daughter").relations
+    assert (relation.head, relation.predicate, relation.tail) == (OWNER, "daughter", "Wren")
+
+
+@pytest.mark.parametrize(
+    ("text", "tail"), [("I love figs.", "likes"), ("I hate figs.", "dislikes")]
+)
+def test_tastes_carry_strength_in_polarity_predicate_and_sentiment(text: str, tail: str) -> None:
+    draft = one(text, "user|likes")
+    sign = 1 if tail == "likes" else -1
+    assert (draft.kind, draft.polarity) == ("preference", sign)
+    assert draft.relations[0].predicate == tail
+    assert draft.sentiment * sign > one("I like figs.", "user|likes").sentiment > 0
+
+
+def test_an_ended_fact_has_polarity_minus_one_and_an_ended_relation() -> None:
+    draft = one("I used to live in Turku.", "user|lives_in")
+    assert (draft.polarity, draft.valid_from, draft.valid_to) == (-1, None, SAID_AT)
+    assert draft.relations[0].ended
+
+
+@pytest.mark.parametrize(
+    ("text", "slot", "valid_from"),
+    [
+        ("I live in Turku.", "user|lives_in", None),
+        ("I moved to Turku.", "user|lives_in", SAID_AT),
+        ("I moved to Turku last week.", "user|lives_in", 1_717_372_800.0),
+        ("I have an interview tomorrow.", "user|event", 1_718_150_400.0),
+        ("I'm visiting Rome in August.", "user|visited", 1_722_470_400.0),
+        ("我昨天买了一台相机。", "user|has", 1_717_977_600.0),
+        ("我搬到了苏州。", "user|lives_in", SAID_AT),
+    ],
+)
+def test_valid_from(text: str, slot: str, valid_from: float | None) -> None:
+    assert one(text, slot).valid_from == valid_from
+
+
+def test_named_speakers_are_spoken_of_by_name() -> None:
+    found = extract("I lost my brother Osric at Grey Ford. I hate the river.", "Brann")
+    texts = [m.text for m in found.memories]
+    assert "Brann hates the river" in texts
+    assert any(m.slot == "brann|brother" for m in found.memories)
+    assert {"Brann", "Osric", "Grey Ford"} <= {e.name for e in found.entities}
+    assert one("我恨那条河。", "布兰|likes", "布兰").text == "布兰恨那条河"
+
+
+def test_narration_is_about_whom_it_names() -> None:
+    found = extract("Mira gave the player a rusty key. Torvin killed the wolf.", "event")
+    assert [m.slot for m in found.memories] == ["mira|gave", "torvin|event"]
+
+
+@pytest.mark.parametrize("speaker", ["assistant", "system", "tool", "AI", "助手"])
+def test_machines_make_nothing(speaker: str) -> None:
+    found = extract("I live in the cloud. My name is Sam.", speaker, "assistant")
+    assert found.memories == ()
+    assert found.entities == ()
+
+
+def test_a_character_played_by_the_assistant_counts() -> None:
+    (draft,) = extract("I live in the old mill.", "Greta", "assistant").memories
+    assert (draft.text, draft.slot) == ("Greta lives in the old mill", "greta|lives_in")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Remember that my locker code is 4417.", "User's locker code is 4417"),
+        (
+            "Please remember: the spare key is under the blue pot.",
+            "The spare key is under the blue pot",
+        ),
+        ("Don't forget that I can't do Mondays.", "User can't do Mondays"),
+        ("记住我的停车位是B12。", "用户的停车位是B12"),
+        ("请记住：钥匙在花盆下面。", "钥匙在花盆下面"),
+    ],
+)
+def test_explicit_requests_are_kept_whole_and_pinned(text: str, kept: str) -> None:
+    (draft,) = extract(text).memories
+    assert (draft.text, draft.pinned, draft.importance) == (kept, True, 1.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["Forget that I live in Oslo.", "I was wrong when I said that I live in Oslo."]
+)
+def test_retraction_ends_the_slot(text: str) -> None:
+    (draft,) = extract(text).memories
+    assert (draft.slot, draft.polarity) == ("user|lives_in", -1)
+    assert all(r.ended for r in draft.relations)
+
+
+def test_importance_follows_what_is_said() -> None:
+    allergy = one("I'm allergic to wasps.", "user|allergic_to").importance
+    taste = one("I like figs.", "user|likes").importance
+    asked = extract("Remember that I like figs.").memories[0].importance
+    assert asked == 1.0 > allergy > taste
+
+
+def test_pronouns_find_what_the_turn_named() -> None:
+    found = extract("We adopted a terrier. His name is Odin. He is three years old.")
+    assert [m.slot for m in found.memories] == ["user|has_pet", "user|has_pet", "odin|age"]
+    assert extract("She lives in Rome.").memories == ()
+
+
+def test_a_shared_subject_reaches_the_second_verb() -> None:
+    found = extract("I live in Graz and work at Magna, but I hate the commute.")
+    assert [m.slot for m in found.memories] == ["user|lives_in", "user|works_at", "user|likes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Yesterday Amira showed me Lake Saimaa.", {"Amira", "Lake Saimaa"}),
+        ("Is Dr. Osei still at the University of Accra?", {"Dr. Osei", "University of Accra"}),
+        ("The train leaves on Monday in May.", set()),
+        ("I think French wine is fine.", set()),
+        ("昨天我和李娜看了《流浪地球》。", {"李娜", "流浪地球"}),
+        ("张伯给了我一把钥匙。", {"张伯"}),
+        ("我们在西安吃了面。", {"西安"}),
+    ],
+)
+def test_all_names_of_a_turn(text: str, names: set[str]) -> None:
+    assert {
+        e.name
+        for e in extract(text).entities
+        if e.type not in {"food", "thing", "concept"} or e.name in names
+    } == names
+
+
+def test_types_and_predicates_come_from_the_closed_lists() -> None:
+    for text, *_ in ENGLISH + CHINESE:
+        found = extract(text)
+        for draft in found.memories:
+            assert 0.0 <= draft.importance <= 1.0
+            assert {r.predicate for r in draft.relations} <= RELATION_PREDICATES
+        assert {e.type for e in found.entities} <= set(ENTITY_TYPES)
+
+
+def test_history_and_other_turns_do_not_leak() -> None:
+    turns = [Turn("a", "user", "user", "I have a cat named Soot.", SAID_AT),
+             Turn("b", "user", "user", "Thanks!", SAID_AT)]  # fmt: skip
+    found = RulesExtractor().extract(turns, turns)
+    assert [f.turn_id for f in found] == ["a", "b"]
+    assert found[1].memories == ()
+    assert RulesExtractor().extract([], turns) == []

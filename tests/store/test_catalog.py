@@ -38,7 +38,7 @@ def test_worlds(catalog: Catalog) -> None:
     assert catalog.partitions == 16
     assert catalog.world("town") == TOWN
     assert catalog.world("nowhere") is None
-    assert catalog.worlds() == [TOWN, SEA._replace(embedder="e5-large", dim=1024)]
+    assert catalog.worlds() == [TOWN, SEA._replace(embedder="e5-large", dim=1024, spec="e5")]
     catalog.close()
 
 

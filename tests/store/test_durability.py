@@ -153,8 +153,10 @@ def test_a_failed_sync_is_never_retried(tmp_path: Path, preload: dict[str, str])
         for _ in range(5):
             heads.readline()
         fail.touch()
-        later, errors = process.communicate(timeout=60)
-        assert process.returncode == 1
+        later = heads.read()  # not `communicate`, which passes over what was buffered
+        assert process.stderr is not None
+        errors = process.stderr.read()
+        assert process.wait(60) == 1
     assert "StorageFailedError" in errors
     assert log.read_bytes().count(b"x") == 1
     acknowledged = 5 + len(later.split())

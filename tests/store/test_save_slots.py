@@ -153,6 +153,30 @@ def test_what_only_a_pin_kept_goes_with_it(partition: Partition) -> None:
     assert partition._db.rows("SELECT MIN(seq), COUNT(*) FROM journal") == [(16, 5)]
 
 
+def test_pruning_for_a_pin_keeps_what_the_head_needs(partition: Partition) -> None:
+    events = [b"%d" % i for i in range(1, 31)]
+    with partition.write() as txn:
+        for snapshot in (5, 10):
+            txn.append(ANN, events[snapshot - 5 : snapshot])
+            state = msgspec.msgpack.encode(events[:snapshot])
+            txn.save_snapshot(ANN, snapshot, state, embedder="e")
+        txn.append(ANN, events[10:20])
+        txn.pin("town", "kept", operation="op1")
+        txn.pin("town", "lifted", operation="op2")
+        txn.append(ANN, events[20:])
+        txn.unpin("town", "lifted")  # the pin needs 11 to 20, within 6 to 30 of the head
+    assert history(partition, ANN) == events
+    assert partition._db.rows("SELECT MIN(seq), MAX(seq), COUNT(*) FROM journal") == [(6, 30, 25)]
+    with partition.write() as txn:
+        for head in (28, 30):
+            state = msgspec.msgpack.encode(events[:head])
+            txn.save_snapshot(ANN, head, state, embedder="e")
+    (image,) = partition.export_pin("town", "kept")
+    assert events_of(image) == events[:20]
+    kept = [*range(11, 21), 29, 30]  # of the pin only one snapshot is kept, the one at 10
+    assert partition._db.rows("SELECT seq FROM journal ORDER BY seq") == [(seq,) for seq in kept]
+
+
 NAMES = st.sampled_from(["Ann", "小明", "🐉"])
 TAGS = st.sampled_from(["a", "b", "c"])
 WORLDS = st.sampled_from(["town", "copy"])

@@ -1,0 +1,180 @@
+"""A Chinese clause taken apart: its subject, what it denies or ends, and its core."""
+
+# ruff: noqa: E501 - a pattern reads better whole than broken
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from reverie.models.rules.chinese_rules import KIN, PETS, RULES, SURNAMES
+
+TIME = (
+    "(?:(?:19|20)\\d\\d年(?:\\d\\d?月)?(?:\\d\\d?[日号])?|\\d\\d?月(?:\\d\\d?[日号]|份)?|大?前年|去年|今年|明年|后年"
+    "|(?:上上|上|这|本|下下|下)个?(?:月|周末|周[一二三四五六日天]?|星期[一二三四五六日天]?|礼拜[一二三四五六日天]?)(?:\\d\\d?[日号])?"
+    "|大?前天|昨天|昨晚|今天|今晚|今早|明天|明晚|大?后天|周末|周[一二三四五六日天]|星期[一二三四五六日天]"
+    "|[\\d一二两三四五六七八九十几半]{1,3}个?(?:天|周|星期|月|年)(?:以前|之前|前|以后|之后|后)"
+    "|最近|现在|目前|如今|刚才|早上|上午|中午|下午|晚上|凌晨|从小|小时候|平时|一直|从来|后来|当时|[\\d一二两三四五六七八九十]{1,3}点半?|的时候)"
+)
+_PAST_WORDS = "以前|曾经|过去|之前|原来|本来|原先"
+_ADVERB = re.compile(
+    f"(?:{TIME}|{_PAST_WORDS}|已经|刚刚|刚|也|还|都|其实|特别|非常|真的|真是|真|很|超级|超|挺|比较|平常|通常|有点"
+    "|确实|当然|终于|总算|又|就|才|只|尤其|并|并且|仍然|仍|依然|突然|正式|因此|一起|常常|经常|总是|每天|每周|每年|每个月|每晚|每早|习惯|开始|偶尔|有时候?|并不是|因为工作|(?:早上|晚上))"
+)
+_LEAD = re.compile(
+    "(?:但是|不过|而且|所以|然后|可是|因为|但|并且|另外|还有|其实|说实话|老实说|对了|嗯+|哦+|啊+|哈+|好的?|是的|对|那个|那|于是|结果|同时|另外|顺便说一下|没错|不是)[，,、 ]?"
+)
+_FUTURE = re.compile(
+    "(?:要|会|打算|准备|计划|将要?|即将|快要|想要?|希望|决定)(?!不|过敏|说|讲|弹|游泳|做饭|做|开车|唱|拉|画)"
+)
+_NOT = re.compile("不再|再也不|已经不|不太|不怎么|从不|从来不|不|没有|没|并不|不是很")
+_NAME = re.compile(
+    f"(?:{SURNAMES})[\u4e00-\u9fff]{{1,2}}?(?=说|是|住|在|喜欢|讨厌|有|要|会|去|来|想|弄|拥|失|偷|杀|救|给|打|守|恨|相信|得|变|已|的|和|也|最|今年|养|爱|对|从|把|被|不|没|结婚|卖|丢|搬|买|叫|决定|打算|送)|(?:小|阿|老)(?!的)[\u4e00-\u9fff](?=是|住|在|喜欢|讨厌|有|要|会|去|来|的|最|今年|养|爱|对|从|把|被|不|没|结婚|搬|叫)"
+)
+_KIN_FIRST = re.compile("(?P<noun>" + "|".join(sorted(KIN, key=len, reverse=True)) + ")")
+_NAME_CHARS = re.compile(
+    "[\u4e00-\u9fff·]{1,4}?(?=今年|下|上|明|去年|昨|前天|今天|已经|刚|就|要|是|住|在|喜欢|讨厌|有|会|去|来|结婚|生|的|也|很|最近|都|对|从|不|考|开|得|正|马上|终于|最|搬|想|爱|养|学|毕业|病|$|，)"
+)
+
+
+class Frame(NamedTuple):
+    """A clause taken apart, as `phrases.Frame` is; `habit`: said to be done again and again."""
+
+    subject: str
+    owner: str
+    noun: str
+    name: str
+    core: str
+    negated: bool
+    ended: bool
+    past: bool
+    future: bool
+    habit: bool
+
+
+def to_third(clause: str, label: str) -> str:
+    """Return `clause` with 我 replaced by `label` ("用户", a name)."""
+    return re.sub("我们家|我们|咱们|本人|俺|我", lambda _: label, clause)
+
+
+def strip_lead(clause: str) -> str:
+    """Drop connectives and interjections that start a clause."""
+    for _ in range(3):
+        match = _LEAD.match(clause)
+        if match is None or match.end() == len(clause):
+            break
+        clause = clause[match.end() :]
+    return clause.strip("，,、 ")
+
+
+def begins_without_subject(clause: str) -> bool:
+    """Return whether a clause leaves its subject out, as the second of two often does."""
+    bare = clause
+    for _ in range(6):
+        match = _ADVERB.match(bare) or _FUTURE.match(bare) or _NOT.match(bare)
+        if match is None:
+            break
+        bare = bare[match.end() :]
+    return any(rule.pattern.match(bare) for rule in RULES) or bare.startswith(
+        ("是", "有", "在", "去", "参加")
+    )
+
+
+def frame_of(clause: str, label: str, *, loose: bool) -> Frame | None:
+    """Take a third-person clause apart, or return None where no subject is found.
+
+    Args:
+        clause: for example "用户的女儿小雨不再住在上海".
+        label: the speaker's name in it.
+        loose: whether any words before a stative verb may be the subject.
+    """
+    lead = ""
+    for _ in range(4):
+        match = _ADVERB.match(clause)
+        if match is None or clause.startswith(label):
+            break
+        lead += match.group()
+        clause = clause[match.end() :].lstrip("，, ")
+    noun = name = ""
+    if clause.startswith(label):
+        owner = label
+        rest = clause[len(label) :]
+        bare = rest.removeprefix("的").removeprefix("家的").removeprefix("家")
+        kin = _KIN_FIRST.match(bare)
+        if kin:
+            noun = kin["noun"]
+            rest = bare[kin.end() :]
+            if (m := _NAME_CHARS.match(rest)) and not re.match(
+                "叫|名|是|在|有|今年|也|都|喜欢|住|不|要|会|很|的|，|从|对|最|昨|明|上|下|去|来|结|生病|刚|已",
+                rest,
+            ):
+                name = m.group()
+                rest = rest[m.end() :]
+        elif m := re.match(
+            f"(?:的|家的?)(?P<pet>{PETS})(?P<n>[\u4e00-\u9fff]{{0,4}}?)(?=叫|名|是|死|走|去世|不见|丢)",
+            rest,
+        ):
+            noun, name = m["pet"], m["n"]
+            if len(noun) == 2 and noun in {"猫咪", "狗狗"} and name:  # 猫 + 咪咪, not 猫咪 + 咪  # noqa: PLR2004 - a few words
+                noun, name = noun[0], noun[1] + name
+            rest = rest[m.end() :]
+        elif rest.startswith("的") and (
+            m := re.match("的(?P<a>[\u4e00-\u9fff]{1,6}?)(?=是|为|叫|改成|变成|在|：|:)", rest)
+        ):
+            noun = m["a"]
+            rest = rest[m.end() :]
+    elif (m := re.match("玩家|主角|旅行者|冒险者", clause)) or (m := _NAME.match(clause)):
+        owner = m.group()
+        rest = clause[m.end() :]
+    elif loose and (
+        m := re.match(
+            "(?P<s>[\u4e00-\u9fff]{2,8}?)(?=已经|又|再次|是|变|被|很|干净|不再|关|有|恢复)", clause
+        )
+    ):
+        owner = m["s"]
+        rest = clause[m.end() :]
+    else:
+        return None
+    subject = owner + (("的" if noun else "") + noun) + name
+    core = rest
+    habit = negated = ended = past = future = False
+    past = bool(re.search(_PAST_WORDS, lead))
+    for _ in range(8):
+        if m := re.match("不再|再也不|已经不|早就不|没有再", core):
+            ended = True
+            core = core[m.end() :]
+        elif m := _ADVERB.match(core):
+            word = m.group()
+            past = past or bool(re.fullmatch(_PAST_WORDS, word))
+            habit = habit or word.startswith(
+                ("每", "开始", "经常", "总是", "习惯", "常常", "平时", "通常")
+            )
+            core = core[m.end() :]
+        elif (m := _NOT.match(core)) and not core.startswith(
+            ("不是在", "不能", "没想到", "没关系", "没问题", "不好意思", "不错", "不客气")
+        ):
+            negated = True
+            core = core[m.end() :]
+            if m.group() in {"没有", "没"} and re.match(
+                f"(?:{PETS})|[\u4e00-\u9fff]*(?:狗|猫|车|孩子|女儿|儿子|男朋友|女朋友)", core
+            ):
+                core = "有" + core
+        elif (m := _FUTURE.match(core)) and not core.startswith(("想念", "会员", "要求", "想法")):
+            future = True
+            core = core[m.end() :]
+        elif m := re.match("能吃|可以吃", core):
+            core = core[m.end() - 1 :]
+        else:
+            break
+        core = core.lstrip("，, ")
+    if core.startswith("不能吃"):
+        negated, core = True, core[2:]
+    if negated and core.rstrip("。！ ").endswith("了"):
+        ended, negated = True, False
+    if (
+        past
+        and not habit
+        and re.match("住|在|是|喜欢|爱|养|有|抽烟|喝|吃", core)
+        and "以前" in (lead + rest)
+    ) or "曾经" in (lead + rest):
+        ended = True
+    return Frame(subject, owner, noun, name, core, negated, ended, past, future, habit)

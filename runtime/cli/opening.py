@@ -1,0 +1,47 @@
+"""From options to an open runtime."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reverie.memory_graph.errors import DataFolderError
+
+if TYPE_CHECKING:
+    from reverie.cli.options import FolderOptions
+    from reverie.clock import Clock
+    from reverie.runtime import Runtime
+
+
+def open_runtime(
+    options: FolderOptions, *, create: bool = False, clock: Clock | None = None, **settings: Any
+) -> Runtime:
+    """Open the data folder that the options name.
+
+    Args:
+        options: of the command line.
+        create: make it when it is not there. A command that only reads must not: a mistyped path
+            would leave an empty folder and the impression that everything was forgotten.
+        clock: the wall clock by default.
+        settings: of the config, beside those that options set.
+
+    Raises:
+        DataFolderError: there is none, or it is something else.
+        StorageError: it cannot be opened; the message says why.
+    """
+    if not create and not (options.data.is_dir() and any(options.data.iterdir())):
+        msg = (
+            f"there is no data folder at {options.data}; name another with --data, or make it "
+            "with: reverie ingest FILE"
+        )
+        raise DataFolderError(msg, path=str(options.data))
+    from reverie.runtime import open as open_folder
+
+    return open_folder(
+        options.data,
+        actors=options.actors,
+        clock=clock,
+        embedder=options.embedder,
+        models_folder=options.models_folder,
+        trace=options.trace,
+        **settings,
+    )
