@@ -95,9 +95,9 @@ class Update(Write, frozen=True, kw_only=True, tag="update"):
     importance: float | UnsetType = UNSET
     confidence: float | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
-    ttl_s: float | None | UnsetType = UNSET
+    ttl_s: float | UnsetType | None = UNSET
     tags: tuple[str, ...] | UnsetType = UNSET
-    metadata: Metadata | None | UnsetType = UNSET
+    metadata: Metadata | UnsetType | None = UNSET
 
 
 class Retire(Write, frozen=True, kw_only=True, tag="retire"):

@@ -23,8 +23,12 @@ from reverie.actors.backend import Router
 from reverie.memory_graph.drafts import Decision, Kept, Known, MemoryDraft, TurnOutcome
 from reverie.memory_graph.errors import (
     ClosedError,
+    EmbedderMismatchError,
+    InternalError,
     ReverieError,
     StaleGenerationError,
+    StorageError,
+    UnavailableError,
     WaitTimeoutError,
 )
 from reverie.memory_graph.ids import Key, partition_of
@@ -37,6 +41,10 @@ BATCH_TURNS = 32
 SIMILAR = 10  # nearest memories that a candidate meets
 UNREADABLE_SHARE = 0.5  # of unknown tokens, from which on a text is reported
 LOCKS = 64
+RETRY_S = 5.0  # until work that was postponed is tried again
+
+# No fault of the turns: their extraction is postponed, not counted as failed.
+_POSTPONING = (ClosedError, EmbedderMismatchError, StorageError, UnavailableError)
 
 
 class Mind(Protocol):
@@ -88,6 +96,7 @@ class Ingestor:
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         self._changed = threading.Condition()
         self._waiting: OrderedDict[Key, None] = OrderedDict()
+        self._postponed: dict[Key, ReverieError] = {}
         self._busy = 0
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -101,6 +110,7 @@ class Ingestor:
             return
         with self._changed:
             self._waiting[key] = None
+            self._postponed.pop(key, None)
             self._changed.notify_all()
 
     def wake_all(self) -> None:
@@ -121,6 +131,7 @@ class Ingestor:
 
         Raises:
             WaitTimeoutError: work is left after `timeout_s` seconds; it goes on.
+            ReverieError: why the work of a user had to be postponed; it is tried again later.
         """
         with self._changed:
             if not self._changed.wait_for(
@@ -128,6 +139,8 @@ class Ingestor:
             ):
                 msg = f"extraction was not finished within {timeout_s:g} s; it goes on"
                 raise WaitTimeoutError(msg)
+            for error in self._postponed.values():
+                raise error
 
     def close(self) -> None:
         """Stop after the batch under way; what is left stays in the outbox."""
@@ -141,27 +154,29 @@ class Ingestor:
         while True:
             with self._changed:
                 while not self._waiting and not self._closed:
-                    self._changed.wait()
+                    if not self._changed.wait(RETRY_S if self._postponed else None):
+                        self._waiting.update(dict.fromkeys(self._postponed))
+                        self._postponed.clear()
                 if self._closed:
                     return
                 key, _ = self._waiting.popitem(last=False)
                 self._busy += 1
+            more, error = False, None
             try:
                 more = self._step(key) is not None
-            except ClosedError:
-                return
             except ReverieError as exc:
+                error = exc
                 log.warning("ingestion postponed", user_id=key.user_id, error=str(exc))
-                more = False
-            except Exception:
+            except Exception as exc:  # noqa: BLE001 (the thread must go on)
+                error = InternalError(f"{type(exc).__name__}: {exc}").because(exc)
                 log.error("ingestion failed", user_id=key.user_id, trace=format_exc())
-                more = False
-            finally:
-                with self._changed:
-                    self._busy -= 1
-                    self._changed.notify_all()
-            if more:
-                self.wake(key)
+            with self._changed:
+                self._busy -= 1
+                if more:
+                    self._waiting[key] = None
+                elif error is not None:
+                    self._postponed[key] = error
+                self._changed.notify_all()
 
     # -- one batch ---------------------------------------------------------------------
 
@@ -174,18 +189,16 @@ class Ingestor:
             )
             if not batch.turns:
                 return None
+            self._mind.embedder(key.world)  # one that is missing is no fault of the turns
             try:
-                outcomes = self._work(key, batch)
-            except ReverieError as exc:
-                return self._failed(key, batch, exc)
+                return self._settle(key, batch.generation, self._work(key, batch))
+            except _POSTPONING:
+                raise
             except Exception as exc:
                 log.error("extraction failed", user_id=key.user_id, trace=format_exc())
                 return self._failed(key, batch, exc)
-            return self._settle(key, batch.generation, outcomes)
 
-    def _settle(
-        self, key: Key, generation: int, outcomes: Sequence[TurnOutcome]
-    ) -> list[Kept] | None:
+    def _settle(self, key: Key, generation: int, outcomes: Sequence[TurnOutcome]) -> list[Kept]:
         info = self._mind.embedder(key.world).info
         command = c.Settle(
             world=key.world,
@@ -206,9 +219,7 @@ class Ingestor:
         self.counts.refused += sum(k.refused is not None for k in settled.kept)
         return settled.kept
 
-    def _failed(
-        self, key: Key, batch: c.TurnBatch, error: BaseException
-    ) -> list[Kept] | None:
+    def _failed(self, key: Key, batch: c.TurnBatch, error: BaseException) -> list[Kept] | None:
         """A batch failed: try its turns one by one, and count a failure for those that fail."""
         kept: list[Kept] = []
         for turn in batch.turns:
@@ -216,23 +227,27 @@ class Ingestor:
             reason = error
             if len(batch.turns) > 1:
                 try:
-                    kept += self._settle(key, batch.generation, self._work(key, single)) or []
+                    kept += self._settle(key, batch.generation, self._work(key, single))
+                except _POSTPONING:
+                    raise
                 except Exception as exc:  # noqa: BLE001 (whatever a model does, the turn is kept)
                     reason = exc
                 else:
                     continue
             self.counts.failed += 1
             log.warning("turn failed", user_id=key.user_id, turn=turn.id, error=str(reason))
-            self._router.call(
-                c.FailTurn(
-                    world=key.world,
-                    user_id=key.user_id,
-                    at=self._now(),
-                    generation=batch.generation,
-                    turn_id=turn.id,
-                    error=f"{type(reason).__name__}: {reason}"[:500],
-                )
+            command = c.FailTurn(
+                world=key.world,
+                user_id=key.user_id,
+                at=self._now(),
+                generation=batch.generation,
+                turn_id=turn.id,
+                error=f"{type(reason).__name__}: {reason}"[:500],
             )
+            try:
+                self._router.call(command)
+            except StaleGenerationError:
+                self.counts.stale += 1
         return kept
 
     def _work(self, key: Key, batch: c.TurnBatch) -> list[TurnOutcome]:
@@ -257,9 +272,7 @@ class Ingestor:
             self._trace(key, {"turns": turns, "extractions": extractions, "decisions": decisions})
         return _outcomes(turns, extractions, vectors, drafts, decisions)
 
-    def _decide(
-        self, key: Key, drafts: Sequence[MemoryDraft], matrix: Float32
-    ) -> list[Decision]:
+    def _decide(self, key: Key, drafts: Sequence[MemoryDraft], matrix: Float32) -> list[Decision]:
         """Decide each draft against the stored memories and the earlier drafts of the batch."""
         if not drafts:
             return []

@@ -17,7 +17,7 @@ from threading import Condition
 from typing import Any
 
 from reverie.actors.commands import AnyCommand
-from reverie.memory_graph.errors import ClosedError, InternalError, OverloadedError
+from reverie.memory_graph.errors import ClosedError, InternalError, OverloadedError, ReverieError
 
 Transport = Callable[[Sequence[AnyCommand]], list[Any]]
 
@@ -55,16 +55,26 @@ class Lane:
             OverloadedError: too many commands wait already. None of these was carried out.
             ClosedError: the lane was closed before they were carried out.
         """
-        if len(commands) > MAX_BULK:
-            answers: list[Any] = []
-            for start in range(0, len(commands), MAX_BULK):
-                answers += self.call(commands[start : start + MAX_BULK])
+        if len(commands) > MAX_BULK:  # once begun, what is refused is so one by one
+            answers = self.call(commands[:MAX_BULK])
+            for start in range(MAX_BULK, len(commands), MAX_BULK):
+                part = commands[start : start + MAX_BULK]
+                try:
+                    answers += self.call(part)
+                except ReverieError as exc:
+                    answers += [exc] * len(part)
             return answers
         ticket = _Ticket(commands)
         with self._changed:
             self._admit(ticket)
-            while self._leading and ticket.answers is None:
-                self._changed.wait()
+            try:
+                while self._leading and ticket.answers is None:
+                    self._changed.wait()
+            except BaseException:  # interrupted: nobody would wait for the answers
+                if ticket in self._queue:
+                    self._queue.remove(ticket)
+                    self._waiting -= len(ticket.commands)
+                raise
             if ticket.answers is not None:
                 return ticket.answers
             self._leading = True

@@ -43,7 +43,7 @@ _replies = msgspec.msgpack.Decoder(list[c.Reply])
 class ShardActor:
     """What runs in the actor: a shard behind bytes. Single-threaded."""
 
-    def __init__(  # noqa: PLR0913, PLR0917
+    def __init__(
         self,
         folder: str,
         numbers: list[int],
@@ -94,7 +94,7 @@ def _reply(answer: Any) -> c.Reply:
 class RayBackend:
     """`actors` shards on a local Ray, or on the cluster at `address`."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         folder: Path,
         partitions: int,

@@ -252,7 +252,9 @@ class Shard:
             if (seen := _result_of(txn, command, fingerprint)) is not None:
                 return msgspec.msgpack.decode(seen, type=c.ANSWERS[type(command)])
         key = command.key
-        resident = self._resident(partition, key, create=not isinstance(command, c.Settle | c.FailTurn))
+        resident = self._resident(
+            partition, key, create=not isinstance(command, c.Settle | c.FailTurn)
+        )
         if resident is None:
             return c.Settled([], 0)  # the user was forgotten meanwhile
         writer, box = Writer(resident.memory, command.at), Outbox()
@@ -539,7 +541,9 @@ class Shard:
         if resident is None:
             return c.TurnBatch(0, [], [])
         graph = resident.memory.graph
-        turns = [m for i in ids if isinstance(m := graph.node(i), n.Message) and m.status == "pending"]
+        turns = [
+            m for i in ids if isinstance(m := graph.node(i), n.Message) and m.status == "pending"
+        ]
         history: list[n.Message] = []
         here = turns[0].id if turns else None
         while here is not None and len(history) < command.history:
@@ -648,17 +652,14 @@ def open_shard(
 
 
 def _fingerprint(command: c.Write) -> bytes:
-    """Return what identifies a request: everything but its vectors and the times that the caller
-    may have left to the clock, which differ when the same request is made again."""
+    """Return what identifies a request: everything but its time and its vectors, which may
+    differ when the same request is made again."""
     fields = msgspec.to_builtins(command)
     for name in ("at", "embedder", "dim", "vector", "vectors"):
         fields.pop(name, None)
     for draft in (fields.get("draft", {}), *fields.get("turns", ())):
         draft.pop("vector", None)
-        draft.pop("valid_from", None)  # of an event that is observed as it happens
-    return blake2b(
-        msgspec.msgpack.encode(fields, order="deterministic"), digest_size=16
-    ).digest()
+    return blake2b(msgspec.msgpack.encode(fields, order="deterministic"), digest_size=16).digest()
 
 
 def _scope(command: c.Write) -> str:

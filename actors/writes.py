@@ -89,7 +89,10 @@ def write(writer: Writer, command: c.Write, generation: int, txn: Transaction, b
             writer.restore(command.memory_id, command.reason)
             return view(writer.memory, command.memory_id)
         case c.Relate():
-            ends = (command.relation.head, command.head_type), (command.relation.tail, command.tail_type)
+            ends = (
+                (command.relation.head, command.head_type),
+                (command.relation.tail, command.tail_type),
+            )
             writer.entities((EntityDraft(name, kind) for name, kind in ends), command.at)
             return writer.relate(command.relation, None)
         case c.Summarise():
@@ -144,9 +147,7 @@ def _fail(
     attempts = txn.fail(command.key, command.turn_id, command.error)
     turn = writer.graph.node(command.turn_id)
     if attempts >= MAX_ATTEMPTS and isinstance(turn, n.Message) and turn.status == "pending":
-        writer.emit(
-            events.TurnSettled(at=command.at, id=command.turn_id, status="quarantined")
-        )
+        writer.emit(events.TurnSettled(at=command.at, id=command.turn_id, status="quarantined"))
         box.quarantine.append(command.turn_id)
     return c.Settled([], 0)
 

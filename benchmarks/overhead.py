@@ -88,7 +88,9 @@ def searches(folder: Path) -> list[Row]:
             small_s.append(_timed(lambda q=question: small.search(q)))  # type: ignore[misc]
         stats = large.stats()
     one, big, little = (statistics.median(s) * 1e3 for s in (bare_s, large_s, small_s))
-    print(f"(a, c) medians: knn_query {one:.3f} ms, search at {stats.memories:,} {big:.2f} ms, at {SMALL:,} {little:.2f} ms")
+    print(
+        f"(a, c) medians: knn_query {one:.3f} ms, search at {stats.memories:,} {big:.2f} ms, at {SMALL:,} {little:.2f} ms"
+    )
     return [
         ("(a) search / bare knn_query, 50,000", f"{big / one:.1f}", "<= 25", big / one <= 25),  # noqa: PLR2004
         ("(c) search at 50,000 / at 1,000", f"{big / little:.2f}", "<= 4", big / little <= 4),  # noqa: PLR2004
@@ -124,12 +126,23 @@ def ingestion(folder: Path, models: Path | None) -> list[Row]:
                 ingest_s += seconds(lambda p=part: user.add(p, infer=infer, wait=True))  # type: ignore[misc]
                 batches = [list(batch) for batch in recorder.texts]
                 alone_s += seconds(lambda b=batches: [embedder.embed(t, "passage") for t in b])  # type: ignore[misc]
-                _progress(f"(b) ingesting, extraction {'on' if infer else 'off'}", start + 256, TURNS)
+                _progress(
+                    f"(b) ingesting, extraction {'on' if infer else 'off'}", start + 256, TURNS
+                )
             stats = user.stats()
         ratio = ingest_s / alone_s
         what = "with extraction" if infer else "as they are"
-        print(f"(b) {what}: {ingest_s:.1f} s, embedding alone {alone_s:.1f} s, {stats.memories:,} memories")
-        rows.append((f"(b) ingest {TURNS:,} turns {what} / embedding", f"{ratio:.3f}", "<= 1.25", ratio <= 1.25))  # noqa: PLR2004
+        print(
+            f"(b) {what}: {ingest_s:.1f} s, embedding alone {alone_s:.1f} s, {stats.memories:,} memories"
+        )
+        rows.append(
+            (
+                f"(b) ingest {TURNS:,} turns {what} / embedding",
+                f"{ratio:.3f}",
+                "<= 1.25",
+                ratio <= 1.25,
+            )
+        )  # noqa: PLR2004
     embedder.close()
     return rows
 

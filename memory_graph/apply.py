@@ -176,7 +176,7 @@ def _memory(memory: UserMemory, event: events.MemoryAdded) -> None:
     memory.index(event.id, event.text, event.vector)
 
 
-def _retire(  # noqa: PLR0913, PLR0917
+def _retire(
     memory: UserMemory,
     memory_id: str,
     status: n.Status,

@@ -129,7 +129,9 @@ def _indexed(memory: UserMemory) -> Iterator[str]:
         yield f"the word index holds {len(memory.words)} texts, the graph {len(texts)}"
     if memory.vectors is not None:
         known = set(texts)
-        yield from (f"vector of {i}, which is no text" for i in memory.vectors.ids() if i not in known)
+        yield from (
+            f"vector of {i}, which is no text" for i in memory.vectors.ids() if i not in known
+        )
 
 
 def _counted(memory: UserMemory) -> Iterator[str]:

@@ -111,9 +111,9 @@ class MemoryEdited(_Event, frozen=True, kw_only=True, tag="edited"):
     importance: float | msgspec.UnsetType = msgspec.UNSET
     confidence: float | msgspec.UnsetType = msgspec.UNSET
     pinned: bool | msgspec.UnsetType = msgspec.UNSET
-    ttl_s: float | None | msgspec.UnsetType = msgspec.UNSET
+    ttl_s: float | msgspec.UnsetType | None = msgspec.UNSET
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    metadata: Metadata | None | msgspec.UnsetType = msgspec.UNSET
+    metadata: Metadata | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class EntityAdded(_Event, frozen=True, kw_only=True, tag="entity"):

@@ -99,6 +99,12 @@ def _comparable(a: object, b: object) -> bool:
     )
 
 
+def _equal(a: object, b: object) -> bool:
+    if isinstance(a, tuple) and isinstance(b, list | tuple):
+        return list(a) == list(b)
+    return bool(a == b)
+
+
 def _contains(value: object, wanted: object) -> bool:
     if isinstance(value, str) and isinstance(wanted, str):
         return wanted in value
@@ -114,8 +120,8 @@ def _icontains(value: object, wanted: object) -> bool:
 
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda a, b: bool(a == b),
-    "ne": lambda a, b: bool(a != b),
+    "eq": _equal,
+    "ne": lambda a, b: not _equal(a, b),
     "gt": lambda a, b: _comparable(a, b) and a > b,
     "gte": lambda a, b: _comparable(a, b) and a >= b,
     "lt": lambda a, b: _comparable(a, b) and a < b,
@@ -224,7 +230,8 @@ def _operator(field: str, operator: object, wanted: object) -> Callable[[Any, An
         msg = f"{field}: exists takes true or false"
         raise FilterError(msg, field=field, operator="exists")
     if operator in {"gt", "gte", "lt", "lte"} and (
-        not isinstance(wanted, int | float | str) or (isinstance(wanted, float) and math.isnan(wanted))
+        not isinstance(wanted, int | float | str)
+        or (isinstance(wanted, float) and math.isnan(wanted))
     ):
         msg = f"{field}: {operator} takes a number or text"
         raise FilterError(msg, field=field, operator=str(operator))

@@ -261,9 +261,7 @@ class MemoryGraph:
 
     # -- edges -------------------------------------------------------------------------
 
-    def link(
-        self, tail: str, head: str, edge: n.Edge | n.Relation, *, known: bool = False
-    ) -> None:
+    def link(self, tail: str, head: str, edge: n.Edge | n.Relation, *, known: bool = False) -> None:
         """Add an edge; its key is its kind, or its id for a relation. A relation's id must be
         the next one, unless it is `known` (from a snapshot).
 
@@ -303,9 +301,7 @@ class MemoryGraph:
         else:
             self.touch(edge, at, gain, self.importance(tail, head))
 
-    def touch(
-        self, edge: n.Edge | n.Relation, at: float, gain: float, importance: float
-    ) -> None:
+    def touch(self, edge: n.Edge | n.Relation, at: float, gain: float, importance: float) -> None:
         """Reinforce an edge at time `at` (formula in decay.py)."""
         half_life = decay.half_life_s(edge.kind, importance)
         edge.weight, edge.at = decay.reinforce(edge.weight, edge.at, at, half_life, gain)

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from reverie.memory_graph import decay
 from reverie.memory_graph import nodes as n
-from reverie.memory_graph.graph import MEMORY, MESSAGE, SUMMARY
 from reverie.memory_graph.filters import Predicate, Readable
+from reverie.memory_graph.graph import MEMORY, MESSAGE, SUMMARY
 from reverie.memory_graph.spread import Reached, spread
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.text import normalise, query_terms
@@ -54,7 +54,7 @@ MAX_QUERY_CHARS = 2000
 _OUTER = ".,;:!?\"'()[]{}<>-…“”「」《》。、"  # around a name; normalised texts have no other kinds of apostrophe
 
 TEXTS = f"{MEMORY}{MESSAGE}{SUMMARY}"  # first letters of the ids of what can answer
-READABLE: dict[type[n.Node] | type[None], ItemType] = {
+READABLE: dict[type[n.Node | None], ItemType] = {
     n.Memory: "memory",
     n.Message: "message",
     n.Summary: "summary",
@@ -146,7 +146,9 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
 
 def _is_unspaced(char: str) -> bool:
     """Han, kana or Hangul: names stand in the text without spaces around them."""
-    return "\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7a3"
+    return (
+        "\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7a3"
+    )
 
 
 def _allowed(memory: UserMemory, query: Query) -> Callable[[str], bool] | None:
@@ -192,7 +194,7 @@ def _seeds(
     return seeds
 
 
-def _best(  # noqa: PLR0913, PLR0917 (what the steps before have found)
+def _best(
     memory: UserMemory,
     query: Query,
     ids: Sequence[str],
@@ -217,8 +219,10 @@ def _best(  # noqa: PLR0913, PLR0917 (what the steps before have found)
     meaning = np.fmin(np.fmax(above, 0.0), MOST_MEANING)  # NaN, no vector, becomes 0
     words = asked.score(ids)
     walked = np.array([r.mass if (r := reached.get(i)) is not None else 0.0 for i in ids])
-    mentioning = [memory.graph.tails(entity) for entity in names]
-    named = np.array([any(i in tails for tails in mentioning) for i in ids], np.float32)
+    named = np.zeros(len(ids), np.float32)
+    for entity in names:
+        tails = memory.graph.tails(entity)
+        named = np.maximum(named, [i in tails for i in ids])
     table = {
         "meaning": weights["meaning"] * meaning,
         "words": weights["words"] * words / (words.max() or 1.0),
@@ -241,13 +245,11 @@ def _best(  # noqa: PLR0913, PLR0917 (what the steps before have found)
         if score > 0:
             found.append(_Found(node, float(cosines[at]), parts, score))
             (heappush if len(bar) < query.limit else heappushpop)(bar, score)
-    found.sort(key=lambda f: (-round(f.score, 9), -_time(f.node)))  # stable: then as found
+    found.sort(key=lambda f: (-round(f.score, 6), -_time(f.node)))  # stable: then as found
     return found[: query.limit]
 
 
-def _add_state(
-    memory: UserMemory, query: Query, node: Readable, parts: dict[str, float]
-) -> None:
+def _add_state(memory: UserMemory, query: Query, node: Readable, parts: dict[str, float]) -> None:
     """Add the parts that depend on the node alone: recency, importance, outdated."""
     moment, weights = query.moment, query.weights
     now = moment.now if moment.as_of is None else moment.as_of
@@ -284,7 +286,7 @@ def _time(node: Readable) -> float:
 # -- reasons ---------------------------------------------------------------------------
 
 
-def _hit(  # noqa: PLR0913, PLR0917
+def _hit(
     memory: UserMemory,
     query: Query,
     found: _Found,
@@ -296,13 +298,13 @@ def _hit(  # noqa: PLR0913, PLR0917
     reasons = list(_reasons(memory, query, found, reached, names, words))
     return Hit(
         **fields,  # type: ignore[arg-type]
-        score=round(found.score, 6),
-        parts={k: round(v, 6) for k, v in found.parts.items()},
+        score=found.score,
+        parts=found.parts,
         reasons=tuple(reasons),
     )
 
 
-def _reasons(  # noqa: PLR0913, PLR0917
+def _reasons(
     memory: UserMemory,
     query: Query,
     found: _Found,
@@ -350,7 +352,10 @@ def _path(memory: UserMemory, node_id: str, reached: Mapping[str, Reached]) -> s
     here: str = node_id
     steps = 0
     while (there := reached[here]).came_from is not None:
-        words += [memory.display(here) if steps else "this", _STEP.get(there.via, there.via.replace("_", " "))]
+        words += [
+            memory.display(here) if steps else "this",
+            _STEP.get(there.via, there.via.replace("_", " ")),
+        ]
         here = there.came_from
         steps += 1
     words.append(memory.display(here))

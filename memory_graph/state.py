@@ -58,9 +58,7 @@ class UserMemory:
                 raise InvariantError(msg)
             self.vectors.add(node_id, vector)
 
-    def replace_vectors(
-        self, embedder: str, dim: int, ids: Sequence[str], vectors: bytes
-    ) -> None:
+    def replace_vectors(self, embedder: str, dim: int, ids: Sequence[str], vectors: bytes) -> None:
         """Replace all vectors by those of another embedder."""
         if len(vectors) != 4 * dim * len(ids):
             msg = f"{len(vectors)} bytes are not {len(ids)} vectors of {dim} dimensions"

@@ -41,7 +41,9 @@ from reverie.memory_graph.vector_table import (
 __all__ = ["EF", "EXACT_LIMIT", "Hits", "VectorIndex"]
 
 EXACT_LIMIT = 4000
-EF = 200  # questions far from all of 10,000 rows: 93 of their 100 nearest found; 72 with 64
+_RESCORED = 64
+EF = 128  # questions far from all of 10,000 rows: with 200, 93 of their 100 nearest are
+# found, with 64, 72; questions near some rows lose nothing by 128
 
 _LINKS = 16  # hnswlib's M
 _EF_CONSTRUCTION = 100
@@ -65,7 +67,7 @@ class VectorIndex:
     its place.
     """
 
-    __slots__ = ("_ef", "_exact_limit", "_graph", "_seed", "_table")
+    __slots__ = ("_ef", "_exact_limit", "_graph", "_sample", "_seed", "_table")
 
     def __init__(
         self, dim: int, *, exact_limit: int = EXACT_LIMIT, seed: int = 0, ef: int = EF
@@ -87,6 +89,7 @@ class VectorIndex:
         self._exact_limit, self._seed, self._ef = exact_limit, seed, ef
         self._table = VectorTable(dim)
         self._graph: _Graph | None = None
+        self._sample: Float32 | None = None  # rows for `background`, until something changes
 
     @classmethod
     def restore(
@@ -165,6 +168,7 @@ class VectorIndex:
 
         A copy may stay in the hnswlib index until that is rebuilt; `erase` leaves none.
         """
+        self._sample = None
         row = self._table.drop(node_id)
         if row is None:
             return False
@@ -184,6 +188,7 @@ class VectorIndex:
         if self._graph and (len(known) > _EDITS_PER_CALL or self._graph.has_unwiped):
             self._graph = None
         for node_id in known:
+            self._sample = None
             row = self._table.drop(node_id)
             if self._graph and row is not None:
                 self._graph.remove(row, wipe=True)
@@ -204,6 +209,7 @@ class VectorIndex:
             pass
 
     def _write(self, ids: Sequence[str], matrix: Float32) -> None:
+        self._sample = None
         replaced = self._table.put(ids, matrix)
         if len(replaced) > _EDITS_PER_CALL:
             self._graph = None
@@ -214,6 +220,7 @@ class VectorIndex:
 
     def _compact(self) -> None:
         used = len(self._table.ids)
+        self._sample = None
         kept = self._table.compact()
         if self._graph:
             self._graph.renumber(kept, used)
@@ -285,9 +292,11 @@ class VectorIndex:
         query = self._table.checked(query, self.dim)
         if not self._is_indexed:
             return self._table.spread(self._table.matrix @ query)
-        rows = self._table.live_rows()
-        sample = rows[np.linspace(0, rows.size - 1, _SAMPLE_ROWS).astype(np.intp)]
-        return spread(self._table.matrix[sample] @ query)
+        if self._sample is None:
+            rows = self._table.live_rows()
+            chosen = rows[np.linspace(0, rows.size - 1, _SAMPLE_ROWS).astype(np.intp)]
+            self._sample = self._table.matrix[chosen]
+        return spread(self._sample @ query)
 
     @property
     def _is_indexed(self) -> bool:
@@ -304,11 +313,13 @@ class VectorIndex:
             if rows is None:
                 break
             hits: list[tuple[str, float]] = []
+            # Ties are broken among those that can come up; hnswlib's own order will do beyond.
+            rows = np.sort(rows[: max(2 * k, _RESCORED)] if judged is None else rows)
             order, cosines = top(self._table.cosines(query, rows), fetch)
             for row, cosine in zip(rows[order].tolist(), cosines.tolist(), strict=True):
                 if len(hits) < k and (judged is None or judged(self._table.id_of(row))):
                     hits.append((self._table.id_of(row), cosine))
-            if len(hits) >= k or rows.size == len(self):
+            if len(hits) >= k or fetch >= len(self):
                 return hits
             fetch *= 4
         return None
@@ -468,14 +479,14 @@ class _Graph:
         self._row_of = array("i", row_of.tobytes())
 
     def search(self, query: Float32, k: int) -> Rows | None:
-        """Return about the `k` nearest rows, ascending; None when hnswlib finds too few."""
+        """Return about the `k` nearest rows, best first; None when hnswlib finds too few."""
         k = min(k, self._live)  # more than are live: hnswlib raises
         self._index.set_ef(k)
         try:
             labels, _ = self._index.knn_query(query, k=k, num_threads=1)
         except RuntimeError:  # parts of the index cannot be reached
             return None
-        rows: Rows = np.sort(np.frombuffer(self._row_of, np.int32)[labels[0]]).astype(np.intp)
+        rows: Rows = np.frombuffer(self._row_of, np.int32)[labels[0]].astype(np.intp)
         return rows
 
     def save(self, path: Path) -> None:

@@ -36,6 +36,7 @@ _MIN_TAIL_DOCUMENTS = 64
 _TAIL_SHARE = 0.1  # of the documents of the base
 _MIN_DEAD = 64
 _DEAD_SHARE = 0.2
+_GOOD_SHARE = 0.5  # of the best score
 _CACHE_HASHES = 32_768  # about 5 MB when full
 
 
@@ -255,7 +256,9 @@ class WordIndex:
             place, row, count = place[live], row[live], count[live]
         return place, row, count
 
-    def _scores(self, wanted: UInt64, repeats: Sequence[int], entries: tuple[Ints, Ints, Ints]) -> Float64:
+    def _scores(
+        self, wanted: UInt64, repeats: Sequence[int], entries: tuple[Ints, Ints, Ints]
+    ) -> Float64:
         """Return the score of every analysed row; 0 for dead ones.
 
         Terms are summed in the order of their hashes in the base and in the tail, so that the same
@@ -351,9 +354,7 @@ class Asked:
         self._index, self._query, self._terms = index, query_terms, terms
         self._entries, self._scores = entries, scores
 
-    def top(
-        self, k: int, allowed: Callable[[str], bool] | None = None
-    ) -> list[tuple[str, float]]:
+    def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
         """Return up to `k` `(id, score)` with a score over 0, best first.
 
         Args:
@@ -363,14 +364,24 @@ class Asked:
         Returns:
             Equal scores (6 decimals) are in the order in which the documents were added.
         """
-        if k <= 0:
+        if k <= 0 or not self._scores.size:
             return []
-        rows = np.flatnonzero(self._scores)
+        # Most documents share a common word at most: first look only at those that score well.
+        for floor in (_GOOD_SHARE * float(self._scores.max()), 0.0):
+            hits = self._top_above(floor, k, allowed)
+            if len(hits) == k:
+                break
+        return hits
+
+    def _top_above(
+        self, floor: float, k: int, allowed: Callable[[str], bool] | None
+    ) -> list[tuple[str, float]]:
+        rows = np.flatnonzero(self._scores > floor)
         found, id_of = self._scores[rows], self._index.id_of
         if allowed is None:
             best, values = top(found, k)
-            hits = zip(rows[best].tolist(), values.tolist(), strict=True)
-            return [(id_of(row), value) for row, value in hits]
+            ranked = zip(rows[best].tolist(), values.tolist(), strict=True)
+            return [(id_of(row), value) for row, value in ranked]
         accepted = top_accepted(found, k, lambda i: allowed(id_of(int(rows[i]))))
         return [(id_of(int(rows[i])), value) for i, value in accepted]
 
@@ -385,13 +396,19 @@ class Asked:
     def matched(self, ids: Sequence[str]) -> list[list[str]]:
         """Return for each document the query's words that it has, as the query wrote them."""
         place, row, _ = self._entries
-        found: list[list[str]] = []
-        for node_id in ids:
-            at = self._index.row_of(node_id)
-            own = {self._terms[i] for i in place[row == at].tolist()} if at is not None else set()
-            words = [surface for term, surface in self._query if own and _hash_of(term) in own]
-            found.append(analysis.join_surfaces(words))
-        return found
+        wanted = self._rows_of(ids)
+        is_wanted = np.zeros(self._scores.size + 1, np.bool_)  # one more, for unknown ids (-1)
+        is_wanted[wanted] = True
+        hits = np.flatnonzero(is_wanted[row])
+        own: dict[int, set[int]] = {}
+        for at, i in zip(row[hits].tolist(), place[hits].tolist(), strict=True):
+            own.setdefault(at, set()).add(self._terms[i])
+        words = [(_hash_of(term), surface) for term, surface in self._query]
+        return [
+            analysis.join_surfaces([surface for term, surface in words if term in has])
+            for at in wanted.tolist()
+            for has in (own.get(at, set()),)
+        ]
 
     def _rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:
         row_of = self._index.row_of

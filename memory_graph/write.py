@@ -7,7 +7,7 @@ it means that the caller must discard the state (the store rolls back).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -241,7 +241,9 @@ class Writer:
         if old.status != "active":
             msg = f"memory {memory_id} is {old.status}; update the memory that is active now"
             raise InvalidValueError(msg, memory_id=memory_id)
-        entities = [self.graph.get(e, n.Entity) for e, _ in self.graph.out(memory_id, n.CONTAINS_ENTITY)]
+        entities = [
+            self.graph.get(e, n.Entity) for e, _ in self.graph.out(memory_id, n.CONTAINS_ENTITY)
+        ]
         wanted = normalise(text)
         draft = MemoryDraft(
             text=text,
@@ -253,9 +255,7 @@ class Writer:
             provenance=old.provenance,
             told_by=old.told_by,
             sentiment=old.sentiment,
-            topics=tuple(
-                self.memory.display(t) for t, _ in self.graph.out(memory_id, n.IN_TOPIC)
-            ),
+            topics=tuple(self.memory.display(t) for t, _ in self.graph.out(memory_id, n.IN_TOPIC)),
             sources=tuple(s for s, _ in self.graph.out(memory_id, n.DERIVED_FROM)),
             ttl_s=old.ttl_s,
             pinned=old.pinned,
@@ -295,7 +295,7 @@ class Writer:
 
     def restore(self, memory_id: str, reason: str) -> None:
         """Make a memory active again, with the relations that ended when it did; whatever
-        active memory had replaced it, or replaced what did, is retired.
+        active memory had replaced it, or had been replaced by it, is retired.
 
         Raises:
             UnknownMemoryError: no such memory.
@@ -306,8 +306,11 @@ class Writer:
             msg = f"memory {memory_id} is active; there is nothing to restore"
             raise NothingToUndoError(msg, memory_id=memory_id)
         ended_at = old.retired_at
-        for newer in self._replacing(memory_id):
-            self.retire(newer, "superseded", f"undone: {memory_id} restored")
+        for other in [
+            *self._chain(memory_id, self.graph.into),
+            *self._chain(memory_id, self.graph.out),
+        ]:
+            self.retire(other, "superseded", f"undone: {memory_id} restored")
         self.emit(events.MemoryRestored(at=self.at, id=memory_id, reason=reason))
         for relation in self._relations_of(memory_id):
             if ended_at is not None and relation.retired_at == ended_at:
@@ -325,14 +328,17 @@ class Writer:
                     )
                 )
 
-    def _replacing(self, memory_id: str) -> list[str]:
-        """Return what replaced a memory, and what replaced that, and so on."""
-        found = dict.fromkeys(m for m, _ in self.graph.into(memory_id, n.SUPERSEDES))
-        work = list(found)
+    @staticmethod
+    def _chain(
+        memory_id: str, step: Callable[[str, str], Iterator[tuple[str, n.Edge | n.Relation]]]
+    ) -> list[str]:
+        """Return what replaced a memory, and what replaced that, and so on; or what it replaced."""
+        found: dict[str, None] = {}
+        work = [memory_id]
         while work:
-            newer = [m for m, _ in self.graph.into(work.pop(), n.SUPERSEDES) if m not in found]
-            found |= dict.fromkeys(newer)
-            work += newer
+            further = [m for m, _ in step(work.pop(), n.SUPERSEDES) if m not in found]
+            found |= dict.fromkeys(further)
+            work += further
         return list(found)
 
     def touch(self, ids: Sequence[str], at: float) -> None:
@@ -340,7 +346,7 @@ class Writer:
         if known := tuple(i for i in ids if i in self.graph):
             self.emit(events.Touched(at=at, ids=known))
 
-    def summarise(  # noqa: PLR0913
+    def summarise(
         self,
         text: str,
         of: str,
@@ -357,9 +363,7 @@ class Writer:
             if self.graph.get(tail, n.Summary).retired_at is None
         ]
         summary_id = self.graph.next_id(g.SUMMARY)
-        entities = {
-            e for source in sources for e, _ in self.graph.out(source, n.CONTAINS_ENTITY)
-        }
+        entities = {e for source in sources for e, _ in self.graph.out(source, n.CONTAINS_ENTITY)}
         self.emit(
             events.SummaryAdded(
                 at=self.at,
@@ -438,9 +442,7 @@ class Writer:
                     same = relation.id
             elif other == tail or (draft.functional and not draft.ended):
                 ends_at = draft.valid_to if draft.ended else draft.valid_from
-                self.emit(
-                    events.RelationRetired(at=self.at, id=relation.id, valid_to=ends_at)
-                )
+                self.emit(events.RelationRetired(at=self.at, id=relation.id, valid_to=ends_at))
         if draft.ended or same is not None:
             return same
         relation_id = self.graph.next_id(g.RELATION)

@@ -1,0 +1,1 @@
+"""The models: embedding through llama.cpp, extraction and decisions, and where models come from."""

@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from reverie.clock import Clock
 from reverie.config import Config
+from reverie.memory_graph.errors import ClosedError
 from reverie.memory_graph.ids import DEFAULT_WORLD
 from reverie.runtime import Runtime
 from reverie.runtime import open as open_sync
@@ -83,7 +84,12 @@ class AsyncRuntime:
 
     async def run(self, call: Callable[[], R]) -> R:
         """Run a blocking call in the pool."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._pool, call)
+        except RuntimeError as exc:  # the pool takes no more
+            msg = "the runtime is closed"
+            raise ClosedError(msg) from exc
+        return await future
 
     async def __aenter__(self) -> Self:
         return self
@@ -125,7 +131,7 @@ class AsyncRuntime:
         self._pool.shutdown(wait=False)
 
 
-async def open_async(  # noqa: PLR0913
+async def open_async(
     path: str | Path,
     *,
     actors: int | None = None,

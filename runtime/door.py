@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -11,6 +12,8 @@ import msgspec
 from reverie.fields import check_text, parse_time
 from reverie.memory_graph.drafts import EntityDraft, MemoryDraft, RelationDraft, TurnDraft
 from reverie.memory_graph.errors import (
+    FilterError,
+    InvalidIdError,
     InvalidLimitError,
     InvalidMetadataError,
     InvalidTextError,
@@ -20,6 +23,7 @@ from reverie.memory_graph.errors import (
 from reverie.memory_graph.filters import check_filter
 from reverie.memory_graph.ids import check_id
 from reverie.memory_graph.nodes import MEMORY_KINDS
+from reverie.memory_graph.text import name_key
 from reverie.models.protocol import ENTITY_TYPES
 
 Message: TypeAlias = str | Mapping[str, Any] | TurnDraft
@@ -28,7 +32,7 @@ Messages: TypeAlias = Message | Sequence[Message]
 MAX_LIMIT = 10_000
 MAX_TAGS = 64
 MAX_METADATA_BYTES = 16 * 1024
-MAX_NAME_BYTES = 512
+MAX_LEVELS = 16  # of nesting in metadata and filters
 TYPES = ("memory", "message", "summary")
 # Keys that say who owns a memory. Metadata that tries to set them is an attack or a mistake.
 RESERVED = frozenset({"user", "user_id", "world", "world_id", "tenant", "namespace", "owner"})
@@ -129,32 +133,72 @@ def metadata(value: object) -> dict[str, Any] | None:
         msg = f"metadata may not set {', '.join(taken)}: the owner of a memory is never metadata"
         raise InvalidMetadataError(msg, keys=taken)
     try:
-        encoded = msgspec.json.encode(dict(value))
-        decoded: dict[str, Any] = msgspec.json.decode(encoded)
-    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+        plain: dict[str, Any] = json_value(value)
+        size = len(msgspec.json.encode(plain))
+    except ValueError as exc:
         msg = f"metadata must hold JSON values only: {exc}"
         raise InvalidMetadataError(msg) from None
-    if len(encoded) > MAX_METADATA_BYTES:
-        msg = f"metadata has {len(encoded):,} bytes of JSON; at most {MAX_METADATA_BYTES:,}"
+    if size > MAX_METADATA_BYTES:
+        msg = f"metadata has {size:,} bytes of JSON; at most {MAX_METADATA_BYTES:,}"
         raise InvalidMetadataError(msg)
-    return decoded or None
+    return plain or None
+
+
+def json_value(value: object, levels: int = MAX_LEVELS) -> Any:
+    """Return a copy of a JSON value, of plain dictionaries and lists.
+
+    Raises:
+        ValueError: something that JSON cannot tell exactly (NaN, bytes, an integer over 64 bits,
+            a key that is no text, a lone surrogate), or more than `levels` levels.
+    """
+    if levels < 0:
+        msg = f"nested over {MAX_LEVELS} levels deep"
+        raise ValueError(msg)
+    match value:
+        case None | bool():
+            return value
+        case str():
+            value.encode()  # raises UnicodeEncodeError, a ValueError
+            return str(value)
+        case int() if -(2**63) <= value < 2**63:
+            return int(value)
+        case float() if math.isfinite(value):
+            return float(value)
+        case list() | tuple():
+            return [json_value(item, levels - 1) for item in value]
+        case Mapping() if all(isinstance(key, str) for key in value):
+            items = value.items()
+            return {json_value(key): json_value(item, levels - 1) for key, item in items}
+        case _:
+            msg = f"{type(value).__name__} {reprlib.repr(value)} is none"
+            raise ValueError(msg)
 
 
 def tags(value: object) -> tuple[str, ...]:
     """Return tags without repetition; raises InvalidValueError or InvalidIdError."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        msg = f"tags must be a sequence of texts, not {value!r}"
-        raise InvalidValueError(msg, what="tags")
-    found = tuple(dict.fromkeys(check_id(tag, "tag") for tag in value))
+    found = tuple(dict.fromkeys(texts(value, "tags")))
     if len(found) > MAX_TAGS:
         msg = f"{len(found)} tags; at most {MAX_TAGS} are allowed"
         raise InvalidValueError(msg, what="tags")
     return found
 
 
+def texts(value: object, what: str) -> tuple[str, ...]:
+    """Return a sequence of ids or names; raises InvalidValueError (a text is no sequence) or
+    InvalidIdError."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        msg = f"{what} must be a sequence of texts, not {value!r}"
+        raise InvalidValueError(msg, what=what)
+    return tuple(check_id(item, what) for item in value)
+
+
 def name(value: object, what: str = "name") -> str:
     """Return the name of an entity or a predicate; raises InvalidIdError."""
-    return " ".join(check_id(value, what).split())
+    found = " ".join(check_id(value, what).split())
+    if not name_key(found):
+        msg = f"{what} holds no character that can be seen"
+        raise InvalidIdError(msg, what=what)
+    return found
 
 
 def entity_type(value: object) -> str:
@@ -182,7 +226,12 @@ def filters(value: object) -> dict[str, Any] | None:
     if value is None:
         return None
     check_filter(value)
-    return dict(value) if isinstance(value, Mapping) else None
+    try:
+        plain: dict[str, Any] = json_value(value, 4 * MAX_LEVELS)
+    except ValueError as exc:
+        msg = f"a filter must hold JSON values only: {exc}"
+        raise FilterError(msg) from None
+    return plain
 
 
 def messages(value: object, *, session: str, at: object, max_bytes: int) -> list[TurnDraft]:
@@ -194,7 +243,9 @@ def messages(value: object, *, session: str, at: object, max_bytes: int) -> list
     one = isinstance(value, str | Mapping | TurnDraft)
     items: Any = [value] if one else value
     if not isinstance(items, Iterable) or isinstance(items, bytes):
-        msg = f"messages must be a text, a mapping or a sequence of them, not {type(value).__name__}"
+        msg = (
+            f"messages must be a text, a mapping or a sequence of them, not {type(value).__name__}"
+        )
         raise InvalidValueError(msg, what="messages")
     said_at = optional_time(at, "at")
     default = check_id(session, "session")
@@ -229,7 +280,9 @@ def _message(item: Any, session: str, said_at: float | None, max_bytes: int) -> 
     role = fields.get("role", "user")
     return TurnDraft(
         text=text(fields.get("text", fields.get("content")), max_bytes),
-        session=session if fields.get("session") is None else check_id(fields["session"], "session"),
+        session=session
+        if fields.get("session") is None
+        else check_id(fields["session"], "session"),
         speaker=None if speaker is None else name(speaker, "speaker"),
         role=check_id(role, "role"),
         said_at=said_at if own_time is None else time(own_time),
@@ -246,7 +299,8 @@ def entities(value: object) -> tuple[EntityDraft, ...]:
     found = []
     for item in value:
         if isinstance(item, EntityDraft):
-            found.append(EntityDraft(name(item.name), entity_type(item.type), item.aliases))
+            aliases = tuple(name(a, "alias") for a in texts(item.aliases, "aliases"))
+            found.append(EntityDraft(name(item.name), entity_type(item.type), aliases))
         elif isinstance(item, tuple | list) and len(item) == 2:  # noqa: PLR2004 (a pair)
             found.append(EntityDraft(name(item[0]), entity_type(item[1])))
         else:
@@ -267,8 +321,12 @@ def relation(draft: RelationDraft) -> RelationDraft:
     )
 
 
-def memory(draft: MemoryDraft, max_bytes: int) -> MemoryDraft:
-    """Return a memory draft with every field checked; raises InputError."""
+def memory(given: object, max_bytes: int) -> MemoryDraft:
+    """Return a memory draft (a text is one too) with every field checked; raises InputError."""
+    draft = MemoryDraft(given, importance=0.7) if isinstance(given, str) else given
+    if not isinstance(draft, MemoryDraft):
+        msg = f"a memory must be a text or a MemoryDraft, not {type(given).__name__}"
+        raise InvalidValueError(msg, what="memories")
     begins = optional_time(draft.valid_from, "valid_from")
     ends = optional_time(draft.valid_to, "valid_to")
     if begins is not None and ends is not None and ends < begins:
@@ -287,7 +345,10 @@ def memory(draft: MemoryDraft, max_bytes: int) -> MemoryDraft:
         told_by=None if draft.told_by is None else name(draft.told_by, "told_by"),
         ttl_s=None if draft.ttl_s is None else duration(draft.ttl_s, "ttl_s"),
         tags=tags(draft.tags),
-        topics=tuple(name(t, "topic") for t in draft.topics),
+        slot=None if draft.slot is None else check_id(draft.slot, "slot"),
+        pinned=bool(draft.pinned),
+        sources=texts(draft.sources, "sources"),
+        topics=tuple(name(t, "topic") for t in texts(draft.topics, "topics")),
         metadata=metadata(draft.metadata),
         entities=entities(draft.entities),
         relations=tuple(relation(r) for r in draft.relations),

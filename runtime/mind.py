@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from reverie.config import AUTO, Config
-from reverie.memory_graph.errors import ConfigError, EmbedderMismatchError
+from reverie.memory_graph.errors import ClosedError, ConfigError, EmbedderMismatchError
 from reverie.memory_graph.store import Catalog
 from reverie.memory_graph.store import World as StoredWorld
 from reverie.models.cached import CachedEmbedder
@@ -48,7 +48,8 @@ class WorldMind:
         self._catalog = catalog
         self._now = now
         self._folder: Path = config.models_folder or default_folder()
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # of the catalog too, which is used by one thread at a time
+        self._closed = False
         self._by_world: dict[str, Embedder] = {}
         self._by_spec: dict[str, Embedder] = {}
         self._specs: dict[str, str] = {}
@@ -68,7 +69,7 @@ class WorldMind:
         found = self._by_world.get(world)
         if found is not None:
             return found
-        with self._lock:
+        with self.lock:
             return self._by_world.get(world) or self._choose(world, None)
 
     def declare(self, world: str, embedder: str | Embedder | None) -> Embedder:
@@ -77,13 +78,16 @@ class WorldMind:
         Raises:
             EmbedderMismatchError: the world has vectors of another one.
         """
-        with self._lock:
+        with self.lock:
             known = self._by_world.get(world)
             if known is not None and embedder is None:
                 return known
             return self._choose(world, embedder)
 
     def _choose(self, world: str, wanted: str | Embedder | None) -> Embedder:
+        if self._closed:
+            msg = "the runtime is closed"
+            raise ClosedError(msg)
         stored = self._catalog.world(world)
         spec = self._config.embedder if wanted is None else wanted
         if stored is not None and isinstance(spec, str) and (spec == AUTO or wanted is None):
@@ -134,18 +138,18 @@ class WorldMind:
         config = self._config
         if not self._hosts:
             return open_embedder(name, self._folder, threads=config.threads)
-        from reverie.actors.ray_hosts import RayEmbedder  # noqa: PLC0415 (loads ray)
+        from reverie.actors.ray_hosts import RayEmbedder
 
         return RayEmbedder(name, self._folder, threads=config.threads, hosts=self._hosts)
 
     def replace(self, world: str, spec: str | Embedder) -> Embedder:
         """Open another embedder for a world that is being migrated, without using it yet."""
-        with self._lock:
+        with self.lock:
             return self._open(spec)
 
     def replaced(self, world: str, spec: str | Embedder, embedder: Embedder) -> None:
         """Use another embedder for a world from now on; its vectors have been replaced."""
-        with self._lock:
+        with self.lock:
             info = embedder.info
             name = self._resolve(spec) if isinstance(spec, str) else OBJECT
             self._catalog.set_world_embedder(world, info.id, info.dim, name)
@@ -174,7 +178,9 @@ class WorldMind:
 
     def close(self) -> None:
         """Free the models that were opened here (not objects that were handed over)."""
-        for embedder in self._by_spec.values():
-            embedder.close()
-        self._by_spec.clear()
-        self._by_world.clear()
+        with self.lock:
+            self._closed = True
+            for embedder in self._by_spec.values():
+                embedder.close()
+            self._by_spec.clear()
+            self._by_world.clear()

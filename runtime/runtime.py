@@ -24,6 +24,7 @@ from reverie.memory_graph.errors import (
     ClosedError,
     ConfigError,
     InvalidValueError,
+    StorageError,
     UnknownCheckpointError,
 )
 from reverie.memory_graph.ids import DEFAULT_WORLD, Key, check_id, check_key
@@ -86,7 +87,9 @@ def open(  # noqa: A001 (reverie.open, like shelve.open)
         StorageReadOnlyError: it cannot be written.
         ConfigError: an unknown setting or a bad value.
     """
-    return Runtime(path, actors=actors, address=address, clock=clock, config=make_config(config, settings))
+    return Runtime(
+        path, actors=actors, address=address, clock=clock, config=make_config(config, settings)
+    )
 
 
 class Runtime:
@@ -99,7 +102,7 @@ class Runtime:
         tracer: keeps raw parts of extractions and searches when `config.trace` is set.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         path: str | Path,
         *,
@@ -126,14 +129,10 @@ class Runtime:
         backend: Backend | None = None
         try:
             backend = self._start(actors, address)
-            self._router = Router(
-                backend, self._folder.partitions, max_waiting=config.max_waiting
-            )
+            self._router = Router(backend, self._folder.partitions, max_waiting=config.max_waiting)
             self._repeats = backend.repeats
-            self.mind = WorldMind(
-                config, self._folder.catalog, self.now, on_ray=actors is not None
-            )
-            self._slots = Slots(self._folder.catalog, self._router)
+            self.mind = WorldMind(config, self._folder.catalog, self.now, on_ray=actors is not None)
+            self._slots = Slots(self._folder.catalog, self._router, self.mind.lock)
             self._slots.resume()
             self.tracer = Tracer(self._folder.traces) if config.trace else None
             self.ingestor = Ingestor(
@@ -148,14 +147,18 @@ class Runtime:
                 backend.close()
             self._folder.close()
             raise
-        self.ingestor.wake_all()
+        try:
+            self.ingestor.wake_all()
+        except BaseException:
+            self.close()
+            raise
 
     def _start(self, actors: int | None, address: str | None) -> Backend:
         config, folder = self.config, self._folder
         settings = ShardSettings(byte_budget=config.byte_budget, exact_limit=config.exact_limit)
         if actors is None:
             return InlineBackend(folder.path, folder.partitions, settings, folder.owner)
-        from reverie.actors.ray_backend import RayBackend  # noqa: PLC0415 (loads ray)
+        from reverie.actors.ray_backend import RayBackend
 
         return RayBackend(
             folder.path,
@@ -190,10 +193,13 @@ class Runtime:
 
     def call(self, command: c.Command) -> Any:
         """Send one command to the shard that owns its user and return the answer."""
+        self._require_open()
+        return self._router.call(command)
+
+    def _require_open(self) -> None:
         if self._closed.is_set():
             msg = "the runtime is closed"
             raise ClosedError(msg)
-        return self._router.call(command)
 
     def new_request_id(self) -> str | None:
         """Return a request id for a write whose answer may be lost, None where none can be."""
@@ -219,10 +225,10 @@ class Runtime:
 
     def worlds(self) -> list[str]:
         """Return the names of all worlds, sorted."""
-        return sorted(
-            {w.name for w in self._folder.catalog.worlds()}
-            | {world for world, _ in self._all_users(None)}
-        )
+        self._require_open()
+        with self.mind.lock:
+            named = {w.name for w in self._folder.catalog.worlds()}
+        return sorted(named | {world for world, _ in self._all_users(None)})
 
     def users(self, world: str = DEFAULT_WORLD) -> list[str]:
         """Return the ids of a world's users, sorted."""
@@ -275,13 +281,18 @@ class Runtime:
         for user, answer in zip(drafts, self._router.call_many(commands), strict=True):
             added: c.Added = raise_error(answer)
             results[user.key.user_id] = AddResult(added.ids)
-            if infer:
+        if not infer:
+            return results
+        waking = list(drafts)
+        try:
+            while wait and waking:
+                key = waking[0].key
+                kept = self.ingestor.drain(key)
+                results[key.user_id] = AddResult(results[key.user_id].ids, kept)
+                del waking[0]
+        finally:
+            for user in waking:
                 self.ingestor.wake(user.key)
-        if infer and wait:
-            for user in drafts:
-                kept = self.ingestor.drain(user.key)
-                done = results[user.key.user_id]
-                results[user.key.user_id] = AddResult(done.ids, kept)
         return results
 
     def remember_many(
@@ -291,9 +302,10 @@ class Runtime:
         checked: list[tuple[User, MemoryDraft]] = []
         for user_id, drafts in memories.items():
             user = self.user(user_id, world)
-            for given in drafts:
-                draft = MemoryDraft(given, importance=0.7) if isinstance(given, str) else given
-                checked.append((user, door.memory(draft, self.config.max_text_bytes)))
+            if isinstance(drafts, str):
+                msg = f"the memories of {user_id!r} must be a sequence, not one text"
+                raise InvalidValueError(msg, what="memories")
+            checked += [(user, door.memory(d, self.config.max_text_bytes)) for d in drafts]
         embedder = self.mind.embedder(check_id(world, "world"))
         commands: list[c.Remember] = []
         for start in range(0, len(checked), EMBED_CHUNK):
@@ -367,6 +379,7 @@ class Runtime:
         Raises:
             CheckpointExistsError: the tag is taken.
         """
+        self._require_open()
         return self._slots.checkpoint(check_id(world, "world"), check_id(tag, "tag"), self.now())
 
     def rewind(self, tag: str, world: str = DEFAULT_WORLD) -> int:
@@ -377,6 +390,7 @@ class Runtime:
         Raises:
             UnknownCheckpointError: no such tag.
         """
+        self._require_open()
         count = self._slots.rewind(check_id(world, "world"), check_id(tag, "tag"), self.now())
         self.ingestor.wake_all()
         return count
@@ -388,6 +402,7 @@ class Runtime:
             UnknownCheckpointError: no such tag.
             CheckpointExistsError: the new world exists.
         """
+        self._require_open()
         count = self._slots.fork(
             check_id(world, "world"),
             check_id(tag, "tag"),
@@ -399,10 +414,12 @@ class Runtime:
 
     def checkpoints(self, world: str = DEFAULT_WORLD) -> list[Checkpoint]:
         """Return a world's save slots, oldest first."""
+        self._require_open()
         return [Checkpoint(*tag) for tag in self._slots.tags(check_id(world, "world"))]
 
     def drop_checkpoint(self, tag: str, world: str = DEFAULT_WORLD) -> None:
         """Give up a save slot; raises UnknownCheckpointError when there is none."""
+        self._require_open()
         self._slots.drop(check_id(world, "world"), check_id(tag, "tag"))
 
     # -- models ------------------------------------------------------------------------
@@ -424,8 +441,11 @@ class Runtime:
             embedder: as in `Config.embedder`.
             progress: called with (users done, users in all).
         """
+        self._require_open()
         world = check_id(world, "world")
-        if self._folder.catalog.world(world) is None:
+        with self.mind.lock:
+            known = self._folder.catalog.world(world)
+        if known is None:
             msg = f"there is no world {world!r}"
             raise InvalidValueError(msg, world=world)
         new = self.mind.replace(world, embedder)
@@ -477,7 +497,11 @@ class Runtime:
         lines = [line for found in self._router.everywhere(c.CheckShard()) for line in found]
         users = self._all_users(None)
         for done, (world, user_id) in enumerate(users, 1):
-            lines += [f"{world}/{user_id}: {line}" for line in self.user(user_id, world).check()]
+            try:
+                found = list(self.user(user_id, world).check())
+            except StorageError as exc:  # of this user; the others can still be looked at
+                found = [exc.message]
+            lines += [f"{world}/{user_id}: {line}" for line in found]
             if progress is not None:
                 progress(done, len(users))
         return lines

@@ -7,6 +7,7 @@ next opening is done again to its end.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 
@@ -33,9 +34,10 @@ class SlotPlan(msgspec.Struct, frozen=True):
 class Slots:
     """Carries out save-slot operations; one at a time."""
 
-    def __init__(self, catalog: Catalog, router: Router) -> None:
+    def __init__(self, catalog: Catalog, router: Router, lock: threading.RLock) -> None:
         self._catalog = catalog
         self._router = router
+        self._lock = lock  # guards the catalog
 
     def resume(self) -> None:
         """Finish what a crash interrupted."""
@@ -51,10 +53,11 @@ class Slots:
         Raises:
             CheckpointExistsError: the tag is taken in this world.
         """
-        if any(t.tag == tag for t in self._catalog.tags(world)):
-            msg = f"world {world!r} has a checkpoint {tag!r} already; drop it first"
-            raise CheckpointExistsError(msg, world=world, tag=tag)
-        return self._run("checkpoint", SlotPlan(world, tag, at))
+        with self._lock:
+            if any(t.tag == tag for t in self._catalog.tags(world)):
+                msg = f"world {world!r} has a checkpoint {tag!r} already; drop it first"
+                raise CheckpointExistsError(msg, world=world, tag=tag)
+            return self._run("checkpoint", SlotPlan(world, tag, at))
 
     def rewind(self, world: str, tag: str, at: float) -> int:
         """Put every user of a world back to a tag; returns their number.
@@ -62,8 +65,9 @@ class Slots:
         Raises:
             UnknownCheckpointError: no such tag.
         """
-        self._require(world, tag)
-        return self._run("rewind", SlotPlan(world, tag, at))
+        with self._lock:
+            self._require(world, tag)
+            return self._run("rewind", SlotPlan(world, tag, at))
 
     def fork(self, world: str, tag: str, new_world: str, at: float) -> int:
         """Make a new world of a tag; returns the number of users.
@@ -72,13 +76,14 @@ class Slots:
             UnknownCheckpointError: no such tag.
             CheckpointExistsError: the new world exists.
         """
-        self._require(world, tag)
-        if self._catalog.world(new_world) is not None or any(
-            users for users in self._router.everywhere(c.ListUsers(world=new_world))
-        ):
-            msg = f"world {new_world!r} exists already; fork into a new name"
-            raise CheckpointExistsError(msg, world=new_world)
-        return self._run("fork", SlotPlan(world, tag, at, new_world))
+        with self._lock:
+            self._require(world, tag)
+            if self._catalog.world(new_world) is not None or any(
+                users for users in self._router.everywhere(c.ListUsers(world=new_world))
+            ):
+                msg = f"world {new_world!r} exists already; fork into a new name"
+                raise CheckpointExistsError(msg, world=new_world)
+            return self._run("fork", SlotPlan(world, tag, at, new_world))
 
     def drop(self, world: str, tag: str) -> None:
         """Give up a tag and the history that only it keeps.
@@ -86,12 +91,14 @@ class Slots:
         Raises:
             UnknownCheckpointError: no such tag.
         """
-        self._require(world, tag)
-        self._run("drop", SlotPlan(world, tag, 0.0))
+        with self._lock:
+            self._require(world, tag)
+            self._run("drop", SlotPlan(world, tag, 0.0))
 
     def tags(self, world: str) -> Sequence[Tag]:
         """Return a world's tags, oldest first."""
-        return self._catalog.tags(world)
+        with self._lock:
+            return self._catalog.tags(world)
 
     def _require(self, world: str, tag: str) -> None:
         known = [t.tag for t in self._catalog.tags(world)]

@@ -59,7 +59,7 @@ class User:
 
     # -- writing -----------------------------------------------------------------------
 
-    def add(  # noqa: PLR0913
+    def add(
         self,
         messages: door.Messages,
         *,
@@ -138,7 +138,7 @@ class User:
         The same text as an active memory is not kept twice (the answer is then a NOOP with the
         id of the first). `replaces` names memories that it supersedes.
         """
-        old = (replaces,) if isinstance(replaces, str) else tuple(replaces)
+        old = door.texts((replaces,) if isinstance(replaces, str) else replaces, "replaces")
         draft = MemoryDraft(
             text=text,
             kind=kind,  # type: ignore[arg-type] (checked by the door)
@@ -149,12 +149,12 @@ class User:
             ttl_s=ttl_s,
             pinned=bool(pinned),
             tags=tags,  # type: ignore[arg-type]
-            topics=tuple(topics),
+            topics=door.texts(topics, "topics"),
             entities=entities,  # type: ignore[arg-type]
             metadata=metadata,  # type: ignore[arg-type]
-            sources=tuple(check_id(s, "source") for s in sources),
+            sources=door.texts(sources, "sources"),
         )
-        return self._remember(draft, tuple(check_id(o, "replaces") for o in old), request_id)
+        return self._remember(draft, old, request_id)
 
     def observe(  # noqa: PLR0913
         self,
@@ -174,7 +174,9 @@ class User:
         request_id: str | None = None,
     ) -> Kept:
         """Keep an event that this user witnessed (or was `told_by` someone), verbatim."""
-        people = [EntityDraft(door.name(p, "participant"), "person") for p in participants]
+        people = [
+            EntityDraft(door.name(p), "person") for p in door.texts(participants, "participants")
+        ]
         where = [] if place is None else [EntityDraft(door.name(place, "place"), "place")]
         draft = MemoryDraft(
             text=event,
@@ -182,7 +184,7 @@ class User:
             importance=importance,
             sentiment=sentiment,
             confidence=confidence,
-            valid_from=self._rt.now() if at is None else at,  # type: ignore[arg-type]
+            valid_from=at,  # type: ignore[arg-type] (None: when it is recorded)
             provenance="witnessed" if told_by is None else "told",
             told_by=told_by,
             ttl_s=ttl_s,
@@ -352,7 +354,7 @@ class User:
 
     # -- reading -----------------------------------------------------------------------
 
-    def search(  # noqa: PLR0913
+    def search(
         self,
         question: str,
         *,
@@ -397,7 +399,7 @@ class User:
             self._rt.tracer(self.key, {"question": question, "hits": hits})
         return hits
 
-    def search_command(  # noqa: PLR0913
+    def search_command(
         self,
         question: str,
         *,
@@ -460,7 +462,7 @@ class User:
             raise UnknownMemoryError(msg, memory_id=checked)
         return item
 
-    def list(  # noqa: PLR0913
+    def list(
         self,
         *,
         limit: int = 100,

@@ -170,6 +170,8 @@ def save_snapshot(
 ) -> None:
     """Keep `state` as what the events up to `seq` add up to, then drop what it makes needless.
 
+    One that is older than the newest is passed over: the events between may be gone already.
+
     Raises:
         InvariantError: no such user, or `seq` lies outside of its present generation.
     """
@@ -179,7 +181,8 @@ def save_snapshot(
         msg = f"a snapshot at {seq} is outside of the present generation, which is {segment}"
         raise InvariantError(msg, world=key.world, user_id=key.user_id)
     verify = RowHash(key)
-    _drop_damaged(db, user, verify)
+    if _drop_damaged(db, user, verify) > seq:
+        return
     checksum = verify.snapshot(user.generation, seq, embedder=embedder, fmt=fmt, state=state)
     db.rows(
         "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -189,18 +192,20 @@ def save_snapshot(
     prune(db, user)
 
 
-def _drop_damaged(db: Database, user: User, verify: RowHash) -> None:
-    """Delete damaged snapshots down to a good one: one of them must not count as the fallback."""
+def _drop_damaged(db: Database, user: User, verify: RowHash) -> int:
+    """Delete damaged snapshots, so that none of them counts as the fallback, down to a good one.
+    Returns the seq of that, or 0."""
     for segment in path_to(db, user.uid, user.generation, user.head):
         for seq in _snapshot_seqs(db, user.uid, segment):
             if _holds(
                 _read_snapshot(db, user.uid, segment.generation, seq), segment.generation, verify
             ):
-                return
+                return seq
             db.rows(
                 "DELETE FROM snapshots WHERE uid = ? AND generation = ? AND seq = ?",
                 (user.uid, segment.generation, seq),
             )
+    return 0
 
 
 def measure(db: Database, user: User) -> None:

@@ -77,14 +77,16 @@ def _of_position(db: Database, user: User, where: str, generation: int, seq: int
 
 
 def _of_fallback(db: Database, user: User) -> Iterator[str]:
-    """Once a user has two snapshots, every event after the older one must be there."""
+    """Once a user has two snapshots, every event after the older one must be there. Not so right
+    after a rewind: of a checkpoint only the newest snapshot, and what follows it, is kept."""
     for row in db.rows(
         "SELECT generation, seq FROM snapshots WHERE uid = ? AND generation = ? AND seq > ?",
         (user.uid, user.generation, user.head),
     ):
         yield f"snapshots: user {user.user_id!r} of {user.world!r} has one past its head: {row}"
     without_pins = kept(db, user, with_pins=False)
-    if len(without_pins.snapshots) < HEAD_SNAPSHOTS:
+    is_rewound = all(generation != user.generation for generation, _ in without_pins.snapshots)
+    if len(without_pins.snapshots) < HEAD_SNAPSHOTS or is_rewound:
         return
     for generation, ranges in without_pins.events.items():
         for lo, hi in ranges:

@@ -125,20 +125,20 @@ def _event(f: Frame, clause: str, subject: str, *, loose: bool) -> Claim | None:
         "觉得|知道|明白|懂|想|说|问|认为|以为|希望|谢|感谢|同意|理解|看看|试试|需要你|相信|忘", core
     ):
         return None
-    if f.owner != subject or not f.owner.startswith("用户"):
-        if m := re.match("(?:是|变|变得|又|被)?(?P<o>.{2,20})", core):
-            done = "了" in clause or f.future
-            return Claim(
-                subject,
-                "event" if done else "state",
-                m["o"].rstrip("了"),
-                clause,
-                explicit=False,
-                polarity=-1 if f.negated else 1,
-                past="了" in clause,
-                future=f.future,
-                ended=f.ended,
-            )
+    other = f.owner != subject or not f.owner.startswith("用户")
+    if other and (m := re.match("(?:是|变|变得|又|被)?(?P<o>.{2,20})", core)):
+        done = "了" in clause
+        return Claim(
+            subject,
+            "event" if done or f.future else "state",
+            m["o"].rstrip("了"),
+            clause,
+            explicit=False,
+            polarity=-1 if f.negated else 1,
+            past=done,
+            future=f.future,
+            ended=f.ended,
+        )
     verb = re.search("了|过(?!敏)|参加|结婚|毕业|考|出差|旅行|旅游|手术|面试|约|开会|生日", core)
     if f.habit:
         return Claim(subject, "does", core, clause, polarity=-1 if f.negated else 1, ended=f.ended)
@@ -172,7 +172,9 @@ def _event(f: Frame, clause: str, subject: str, *, loose: bool) -> Claim | None:
     return None
 
 
-def _from_rule(rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: str) -> list[Claim]:
+def _from_rule(  # noqa: C901, PLR0912 - one branch per special predicate
+    rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: str
+) -> list[Claim]:
     g = m.groupdict()
     predicate, fields = rule.predicate, rule.fields
     o = (g.get("o") or g.get("o2") or "").strip().rstrip("了吧呢啊呀哦嘛的")

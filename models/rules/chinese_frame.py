@@ -79,7 +79,7 @@ def begins_without_subject(clause: str) -> bool:
     )
 
 
-def frame_of(clause: str, label: str, *, loose: bool) -> Frame | None:
+def frame_of(clause: str, label: str, *, loose: bool) -> Frame | None:  # noqa: C901, PLR0912, PLR0915 - the particles come in any order
     """Take a third-person clause apart, or return None where no subject is found.
 
     Args:

@@ -121,13 +121,11 @@ def _english(
             )
         ):
             continue
-        third = _third(clause, label, context, narrator=narrator)
-        if third is None or re.search(
-            r"\b(?:would|could|should)\b(?! (?:love|like|rather|prefer|always want))", third[:80]
-        ):
+        told = _third(clause, label, context, narrator=narrator)
+        if told is None or cues.WOULD.search(told[:80]):
             continue
         third = cues.IT.sub(
-            lambda m: m[1] + " " + (_the(context.thing) if context.thing else "it"), third, count=1
+            lambda m: m[1] + " " + (_the(context.thing) if context.thing else "it"), told, count=1
         )
         claims = english.parse(third, label, loose=not owner or narrator)
         claims = [c for c in claims if _worth(c, label, owner=owner, narrator=narrator)]

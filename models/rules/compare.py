@@ -151,6 +151,8 @@ def _partner_changed(a: Claim, b: Claim) -> bool:
         and standing_b in {"", "married", "结婚", "marry"}
     ):
         return False
+    if _stand(standing_a) == "divorced" and not named_a and standing_b in {"", "married"}:
+        return True
     if not standing_a or not standing_b:
         return not named_b and standing_b in {"single", "divorced", "单身", "离婚", "离异", "未婚"}
     return {_stand(standing_a)} != {_stand(standing_b)}
@@ -199,6 +201,8 @@ def flipped(new: Said, old: Said) -> str:  # noqa: C901 - one branch per way to 
     if a is None or b is None or a.owner != b.owner or b.ended or (b.future and not a.ended):
         return ""
     same_slot = a.slot == b.slot
+    if a.ended and a.predicate == "has" and b.predicate == "works_as" and a.key == b.key:
+        return "DELETE"  # sold the inn that they ran
     group = a.about.group is not None and a.about.group == b.about.group
     left = (
         re.match(
@@ -315,6 +319,8 @@ def _ends(new: Said, old: Said) -> str:
         )
         keeps = a.extra in {"divorced", "divorcing", "separated", "离婚"}
         return ("UPDATE" if keeps else "DELETE") if fits else ""
+    if a.predicate == b.predicate == "smokes":
+        return "DELETE"
     if not _ends_object(a, b):
         return ""
     if a.past and re.search(r"\b(?:died|passed away|dead|put down|ran away)\b|去世|死", a.text):

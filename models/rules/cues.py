@@ -174,3 +174,4 @@ ZH_UNREAL = re.compile(
 ZH_SPLIT = re.compile(
     "[，,；;]|(?<=[^不])但是?(?=[用我也不])|不过(?=[用我])|而且(?=[用我])|所以(?=[用我])"
 )
+WOULD = re.compile(r"\b(?:would|could|should)\b(?! (?:love|like|rather|prefer|always want))")

@@ -329,13 +329,6 @@ def _with_inner(claims: list[Claim], f: Frame, subject: str, label: str) -> list
     inner = _INNER_JOB.search(f.core)
     known = f.future or any(c.predicate == "works_at" for c in claims)
     if inner and not known and not _NO_JOB.search(f.core):
-            claims.append(
-                Claim(
-                    subject,
-                    "works_at",
-                    inner["o"],
-                    f"{subject} works at {inner['o']}",
-                    changed=True,
-                )
-            )
+        text = f"{subject} works at {inner['o']}"
+        claims.append(Claim(subject, "works_at", inner["o"], text, changed=True))
     return claims

@@ -38,7 +38,7 @@ def cut_value(text: str) -> str:
     )[0].strip(" ,.;!")
 
 
-def claims_from(rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: str) -> list[Claim]:
+def claims_from(rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: str) -> list[Claim]:  # noqa: C901, PLR0912, PLR0915 - one branch per special predicate
     """Return the claims of a matched rule, or none where its fields forbid the match.
 
     Args:
@@ -178,7 +178,7 @@ def claims_from(rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: st
             ),
         ]
     if predicate == "studies_at":
-        if not re.match(r"(?:stud|enrol|got|was|is a)", f.core) and not re.search(
+        if not re.match(r"(?:stud|enrol|got|was|is a|transfer)", f.core) and not re.search(
             r"Univers|College|School|Academy|Institute|[A-Z]{3}", o
         ):
             return []

@@ -162,7 +162,7 @@ def _valid(claim: Claim, said_at: float) -> tuple[float | None, float | None]:
     return date.start, None
 
 
-def _entities(claim: Claim, label: str, source: str) -> tuple[EntityDraft, ...]:
+def _entities(claim: Claim, label: str, source: str) -> tuple[EntityDraft, ...]:  # noqa: C901 - one branch per shape of object
     """The named and the plain objects of a claim, and a named speaker or subject."""
     found: list[EntityDraft] = []
     han = is_chinese(claim.text)

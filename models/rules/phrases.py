@@ -161,11 +161,11 @@ _NO_GERUND = frozenset(
 )
 _COPULA_ADVERB = re.compile(rf"(?P<copula>(?:is|was|are) )(?P<adverb>{ADVERBS}) ")
 _STARTED = re.compile(
-    r"(?:started|began|has started|has begun|starting|took up|has taken up) (?:to )?(?=\w+ing\b)|(?:is |was )?trying to (?=(?:learn|lose|become|save)\b)"
+    r"(?:started|began|has started|has begun|starting|took up|has taken up) (?:to )?(?=\w+ing\b)|(?:started|began|has started|has begun) to |(?:is |was )?trying to (?=(?:learn|lose|become|save)\b)"
 )
 
 
-def frame_of(clause: str, label: str) -> Frame | None:
+def frame_of(clause: str, label: str) -> Frame | None:  # noqa: C901 - auxiliaries nest
     """Take a third-person clause apart, or return None where no subject is found."""
     parts = subject_of(clause, label)
     if parts is None:

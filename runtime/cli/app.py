@@ -17,6 +17,7 @@ from reverie.memory_graph.errors import ReverieError
 
 FAILED = 1
 INTERRUPTED = 130
+_INTERRUPTED = "interrupted; what was acknowledged is on disk"
 
 
 class Program(TyperGroup):
@@ -35,7 +36,7 @@ class Program(TyperGroup):
             raise SystemExit(FAILED) from None
         except SystemExit as exc:
             if exc.code == INTERRUPTED:
-                output.note("interrupted; what was acknowledged is on disk")
+                output.note(_INTERRUPTED)
             raise
         except Exception as exc:
             show_usage = getattr(exc, "format_message", None)
@@ -43,6 +44,8 @@ class Program(TyperGroup):
                 raise
             output.emit({"error": type(exc).__name__, "message": show_usage()})
             raise SystemExit(getattr(exc, "exit_code", FAILED)) from None
+        if status == INTERRUPTED:
+            output.emit({"error": "Interrupted", "message": _INTERRUPTED})
         raise SystemExit(status if isinstance(status, int) else 0)
 
 

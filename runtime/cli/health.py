@@ -103,7 +103,7 @@ def check(options: FolderOptions) -> None:
         screen = output.console()
         for line in problems:
             screen.print(output.plain(line, "red"), soft_wrap=True)
-        screen.print(f"{done} users checked, {len(problems) or 'no'} problems")
+        screen.print(f"users checked: {done}, problems: {len(problems) or 'none'}")
     if problems:
         raise typer.Exit(PROBLEMS_FOUND)
 

@@ -25,6 +25,7 @@ def ingest(
     file: Annotated[
         Path,
         typer.Argument(
+            metavar="FILE",
             help="JSONL (one turn per line; `text` is required) or LoCoMo.",
             exists=True,
             dir_okay=False,

@@ -20,6 +20,7 @@ def pull(
     names: Annotated[
         list[str] | None,
         typer.Argument(
+            metavar="NAMES",
             help=f"Names out of `reverie models list`; {' and '.join(DEFAULT_MODELS)} by default.",
             show_default=False,
         ),
@@ -40,7 +41,9 @@ def pull(
     say = output.note if options.json else typer.echo
     paths = pull_models(wanted, folder_of(options), say, wheels=wheels)
     if options.json:
-        output.emit({"models": [{"name": n, "path": p} for n, p in zip(wanted, paths, strict=True)]})
+        output.emit(
+            {"models": [{"name": n, "path": p} for n, p in zip(wanted, paths, strict=True)]}
+        )
 
 
 def list_(options: ModelOptions) -> None:
@@ -78,7 +81,9 @@ def list_(options: ModelOptions) -> None:
 
 def path(
     options: ModelOptions,
-    name: Annotated[str, typer.Argument(help="Of a model, or a GGUF file.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Of a model, or a GGUF file.", show_default=False)
+    ],
 ) -> None:
     """Print where the file of a model lies; fails when it was not pulled."""
     from reverie.models.catalog import model_path

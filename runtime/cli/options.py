@@ -25,7 +25,9 @@ class OutputOptions:
 
     json: Annotated[
         bool,
-        typer.Option("--json", help="Print JSON on stdout and nothing else.", rich_help_panel=_PANEL),
+        typer.Option(
+            "--json", help="Print JSON on stdout and nothing else.", rich_help_panel=_PANEL
+        ),
     ] = False
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Log more, to stderr.", rich_help_panel=_PANEL)

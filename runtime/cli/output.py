@@ -56,9 +56,7 @@ def show_error(error: ReverieError, *, as_json: bool) -> None:
         wire = error.to_wire()
         emit({"error": wire.code, "message": wire.message, "details": wire.details})
         return
-    notes().print(
-        plain(f"{type(error).__name__}: {error.message}", "bold red"), soft_wrap=True
-    )
+    notes().print(plain(f"{type(error).__name__}: {error.message}", "bold red"), soft_wrap=True)
 
 
 def printable(text: str) -> str:

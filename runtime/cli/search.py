@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -19,123 +20,103 @@ if TYPE_CHECKING:
     from reverie.runtime import Runtime
     from reverie.user import User
 
-Question: TypeAlias = Annotated[str, typer.Argument(help="In any language.", show_default=False)]
-Filters: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help='A filter as JSON, such as \'{"kind": "fact"}\'.', show_default=False),
+Question: TypeAlias = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="In any language.", show_default=False)
 ]
-AsOf: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="As it was believed then: ISO 8601 (UTC) or seconds.", show_default=False
-    ),
-]
-ValidAt: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="What holds (held) then in the world: ISO 8601 (UTC) or seconds.", show_default=False
-    ),
-]
-Types: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="Some of memory, message, summary, with commas between them.", show_default=False
-    ),
-]
-Archived: TypeAlias = Annotated[
-    bool, typer.Option("--include-archived", help="Archived memories, too.")
-]
-Retired: TypeAlias = Annotated[
-    bool, typer.Option("--include-retired", help="Superseded and expired memories, too.")
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookOptions(UserOptions):
+    """What to look at, and from when."""
+
+    filters: Annotated[
+        str | None,
+        typer.Option(help='A filter as JSON, such as \'{"kind": "fact"}\'.', show_default=False),
+    ] = None
+    types: Annotated[
+        str | None,
+        typer.Option(
+            help="Some of memory, message, summary, with commas between them.", show_default=False
+        ),
+    ] = None
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            help="As it was believed then: ISO 8601 (UTC) or seconds.", show_default=False
+        ),
+    ] = None
+    valid_at: Annotated[
+        str | None,
+        typer.Option(
+            help="What holds (held) then in the world: ISO 8601 (UTC) or seconds.",
+            show_default=False,
+        ),
+    ] = None
+    include_archived: Annotated[
+        bool, typer.Option("--include-archived", help="Archived memories, too.")
+    ] = False
+    include_retired: Annotated[
+        bool, typer.Option("--include-retired", help="Superseded and expired memories, too.")
+    ] = False
+
+    def look(self) -> dict[str, Any]:
+        """Return the arguments of `User.search` and `User.list` that these options stand for.
+
+        Raises:
+            FilterError: the filter is no JSON object.
+        """
+        return {
+            "filters": None if self.filters is None else _filter(self.filters),
+            "types": None if self.types is None else [t.strip() for t in self.types.split(",")],
+            "as_of": self.as_of,
+            "valid_at": self.valid_at,
+            "include_archived": self.include_archived,
+            "include_retired": self.include_retired,
+        }
 
 
 def search(
-    options: UserOptions,
+    options: LookOptions,
     question: Question,
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many hits.")] = 10,
-    filters: Filters = None,
-    types: Types = None,
-    as_of: AsOf = None,
-    valid_at: ValidAt = None,
-    include_archived: Archived = False,
-    include_retired: Retired = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the parts of each score, too.")
     ] = False,
 ) -> None:
     """Ask a memory; the best hits come first, each with its reasons."""
-    look = selection(filters, types, as_of, valid_at, include_archived, include_retired)
+    look = options.look()
     with open_runtime(options, background=False) as rt:
         user = rt.user(options.user_id, options.world_name)
         hits = user.search(question, limit=limit, **look)
         if options.json:
-            output.emit(
-                {
-                    "world": user.key.world,
-                    "user": user.key.user_id,
-                    "question": question,
-                    "hits": hits,
-                }
-            )
-            return
-        if not hits:
+            world, name = user.key
+            output.emit({"world": world, "user": name, "question": question, "hits": hits})
+        elif hits:
+            output.console().print(hit_table(hits, explain=explain))
+        else:
             hint_nothing(rt, user)
-            return
-        output.console().print(hit_table(hits, explain=explain))
 
 
 def context(
-    options: UserOptions,
+    options: LookOptions,
     question: Question,
     *,
     budget_tokens: Annotated[
         int, typer.Option("--budget-tokens", "-b", help="Of the whole block.")
     ] = 800,
-    filters: Filters = None,
-    types: Types = None,
-    as_of: AsOf = None,
-    valid_at: ValidAt = None,
-    include_archived: Archived = False,
-    include_retired: Retired = False,
 ) -> None:
     """Print the block of text that a prompt about a question should hold, and nothing else."""
-    look = selection(filters, types, as_of, valid_at, include_archived, include_retired)
+    look = options.look()
     with open_runtime(options, background=False) as rt:
         user = rt.user(options.user_id, options.world_name)
         found = user.context(question, budget_tokens=budget_tokens, **look)
         if options.json:
             output.emit(found)
-            return
-        if not found.text:
+        elif found.text:
+            typer.echo(output.printable(found.text) if sys.stdout.isatty() else found.text)
+        else:
             hint_nothing(rt, user)
-            return
-        shown = output.printable(found.text) if sys.stdout.isatty() else found.text
-        typer.echo(shown)
-
-
-def selection(  # noqa: PLR0913, PLR0917
-    filters: str | None,
-    types: str | None,
-    as_of: str | None,
-    valid_at: str | None,
-    archived: bool,  # noqa: FBT001
-    retired: bool,  # noqa: FBT001
-) -> dict[str, Any]:
-    """Return the arguments of `User.search` that options of the command line stand for.
-
-    Raises:
-        FilterError: the filter is no JSON object.
-    """
-    return {
-        "filters": None if filters is None else _filter(filters),
-        "types": None if types is None else [name.strip() for name in types.split(",")],
-        "as_of": as_of,
-        "valid_at": valid_at,
-        "include_archived": archived,
-        "include_retired": retired,
-    }
 
 
 def _filter(text: str) -> dict[str, Any]:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reverie.cli import output
 from reverie.cli.opening import open_runtime
-from reverie.cli.options import UserOptions, with_options
-from reverie.cli.search import (
-    Archived,
-    AsOf,
-    Filters,
-    Retired,
-    Types,
-    ValidAt,
-    hint_nothing,
-    selection,
-)
+from reverie.cli.options import with_options
+from reverie.cli.search import LookOptions, hint_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +20,22 @@ if TYPE_CHECKING:
     from reverie.user import User
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(LookOptions):
+    """As for a search, but only memories are listed unless others are asked for."""
+
+    types: Annotated[
+        str | None,
+        typer.Option(help="Some of memory, message, summary, with commas between them."),
+    ] = "memory"
+
+
 def show(
-    options: UserOptions,
+    options: ShowOptions,
     item_id: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID]",
+            metavar="ID",
             help="Of a memory or turn, which is shown with its history; all memories without it.",
             show_default=False,
         ),
@@ -54,18 +56,12 @@ def show(
     cursor: Annotated[
         str | None, typer.Option(help="Go on where the page before ended.", show_default=False)
     ] = None,
-    types: Types = "memory",
-    filters: Filters = None,
-    as_of: AsOf = None,
-    valid_at: ValidAt = None,
-    include_archived: Archived = False,
-    include_retired: Retired = False,
 ) -> None:
     """List memories; or show one with its history, the entities, or what is around a name."""
     if sum((item_id is not None, entities, neighbors is not None)) > 1:
         msg = "an id, --entities and --neighbors exclude each other"
         raise typer.BadParameter(msg)
-    look = selection(filters, types, as_of, valid_at, include_archived, include_retired)
+    look = options.look()
     with open_runtime(options, background=False) as rt:
         user = rt.user(options.user_id, options.world_name)
         if item_id is not None:
@@ -75,9 +71,9 @@ def show(
         elif neighbors is not None:
             around = user.neighbors(
                 neighbors,
-                as_of=as_of,
-                valid_at=valid_at,
-                include_retired=include_retired,
+                as_of=options.as_of,
+                valid_at=options.valid_at,
+                include_retired=options.include_retired,
                 limit=limit,
             )
             _show_neighbors(neighbors, around, as_json=options.json)

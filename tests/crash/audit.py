@@ -8,9 +8,9 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
+from crash import ops, writer
 
 import reverie
-from crash import ops, writer
 
 REPEATED = 8  # acknowledged requests that are sent once more after each run
 
@@ -80,7 +80,9 @@ class Auditor:
             self.findings.broken += runtime.check()
             stats = runtime.stats()
             if stats.pending or stats.quarantined:
-                self.findings.broken.append(f"{stats.pending} turns wait, {stats.quarantined} failed")
+                self.findings.broken.append(
+                    f"{stats.pending} turns wait, {stats.quarantined} failed"
+                )
 
     def _done(self, op: ops.AnyOp, answer: str) -> None:
         self.model.apply(op, answer)
@@ -90,7 +92,7 @@ class Auditor:
             self._answers.setdefault(op.world, []).append((op, answer))
 
     def _judge(self, seen: ops.Seen) -> None:
-        """Find out which of the requests without an answer were carried out; none may be in part."""
+        """Find out which of the requests without an answer were carried out: none in part."""
         again: list[ops.AnyOp] = []
         unsure: set[ops.Place] = set()
         for op in self._open:

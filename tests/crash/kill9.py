@@ -89,7 +89,9 @@ class Campaign:
         self._auditor = audit.Auditor(work / "folder-0", self.findings)
         # Each writer is forked from a process that has imported everything and opened nothing.
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["__main__", "reverie.models.standin"])
+        self._context.set_forkserver_preload(
+            ["reverie.runtime", "reverie.models.standin", "rich.progress"]
+        )
 
     def run(self) -> None:
         """Kill a writer, or two in a row, and audit."""
@@ -173,6 +175,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the summary to this file, too")
     given = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="reverie-kill9-"))
+    writer.quiet()
     writer.plant(given.bug, writer=False)
     campaign = Campaign(work, given.seed, given.bug)
     began = time.monotonic()

@@ -7,13 +7,15 @@ can be judged alone: none of its places have changed, or all of them, and each e
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
 import reverie
-from reverie.models.protocol import Extraction, MemoryDraft, Turn
+from reverie.memory_graph.drafts import MemoryDraft
+from reverie.models.protocol import Extraction, Turn
 
 Place: TypeAlias = tuple[str, str, str, str]  # world, user, kind, name
 Value: TypeAlias = str
@@ -112,9 +114,7 @@ class Add(Op, frozen=True, kw_only=True, tag="add"):
     infer: bool
 
     def _call(self, runtime: reverie.Runtime, user: reverie.User) -> Any:
-        return user.add(
-            self.texts, session=self.session, infer=self.infer, request_id=self.id
-        ).ids
+        return user.add(self.texts, session=self.session, infer=self.infer, request_id=self.id).ids
 
     def changes(self, model: Model) -> Changes:
         status = "extracted" if self.infer else "skipped"
@@ -212,7 +212,7 @@ class Update(OnMemory, frozen=True, kw_only=True, tag="update"):
 
     def amiss(self, runtime: reverie.Runtime, answer: dict[str, str]) -> str:
         texts = [m.text for m in runtime.user(self.user, self.world).history(answer["id"])]
-        both_ends = list(zip(texts, texts[1:], strict=False))
+        both_ends = list(itertools.pairwise(texts))
         return "" if (self.old, self.text) in both_ends else f"not in one history: {texts}"
 
 
@@ -344,7 +344,9 @@ def observed(runtime: reverie.Runtime, worlds: tuple[str, ...]) -> Seen:
                 if kind == MEMORY:
                     of = cast("Mapping[str, Any]", item.metadata or {"request": "-", "thread": "-"})
                     rest = f"{of['request']} {of['thread']}"
-                    status = "expired:" + item.retired_why if item.status == "expired" else item.status
+                    status = (
+                        "expired:" + item.retired_why if item.status == "expired" else item.status
+                    )
                     value = f"{status} {item.importance:.3f} {rest}"
                 see((world, user_id, kind, item.text), value, item.id)
             for entity in user.entities(limit=10_000):

@@ -6,25 +6,28 @@ It tells of every request before it is sent, and of every answer once it is ther
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
+import structlog
+from crash import ops
 
 import reverie
-from crash import ops
 from reverie.memory_graph.drafts import Decision
+from reverie.memory_graph.ids import Key
 from reverie.memory_graph.store import Partition, Transaction
 from reverie.models.standin import HashEmbedder
 
-Bug: TypeAlias = Literal["ack-before-commit", "no-request-ids"]
+Bug: TypeAlias = Literal["ack-before-commit", "commit-in-pieces", "no-request-ids"]
 
 WORLDS = ("town", "港口")
 USERS = ("ana", "bo", "李娜")
@@ -83,7 +86,7 @@ _lines = msgspec.json.Decoder(Line)
 class Log:
     """A file of lines; each is one system call, so that a kill leaves it whole or out."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(self, line: Line) -> None:
@@ -163,7 +166,12 @@ class Worker:
         name = f"{self.plan.run}-{self.thread}-{self.count}"
         world = WORLDS[self.thread] if self.plan.slots else self.random.choice(WORLDS)
         key = (world, self.random.choice(USERS))
-        who = {"id": f"r{name}", "thread": self.thread, "world": world, "user": key[1]}
+        who: dict[str, Any] = {
+            "id": f"r{name}",
+            "thread": self.thread,
+            "world": world,
+            "user": key[1],
+        }
         if self.plan.slots and roll < 0.06:
             if self.labels and roll < 0.03:
                 return ops.Rewind(**who, label=self.random.choice(self.labels))
@@ -192,9 +200,7 @@ class Worker:
                 **who, text=self._text(name), person=f"Person{name}", place=f"Place{name}"
             )
         if kind == "relate":
-            return ops.Relate(
-                **who, head=f"Head{name}", predicate="knows", tail=f"Tail{name}"
-            )
+            return ops.Relate(**who, head=f"Head{name}", predicate="knows", tail=f"Tail{name}")
         if kind == "move":
             head, old_home = self.homes.get(key, (f"Head{name}", None))
             return ops.Relate(
@@ -270,8 +276,14 @@ def work(plan: Plan, runtime: reverie.Runtime, log: Log, stop: threading.Event) 
         thread.join()
 
 
+def quiet() -> None:
+    """Keep what is only worth a warning out of the output: here, interrupted work is the rule."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+
+
 def main(plan: Plan) -> None:
     """Open the folder and write until killed."""
+    quiet()
     plant(plan.bug, writer=True)
     log = Log(plan.log)
     runtime = open_runtime(
@@ -293,7 +305,9 @@ def main(plan: Plan) -> None:
 def plant(bug: Bug | None, *, writer: bool) -> None:
     """Break this process on purpose: the writer's, or the auditor's."""
     if bug == "ack-before-commit" and writer:
-        Partition.write = _write_late  # type: ignore[method-assign]
+        Partition.write = _write_late  # type: ignore[assignment, method-assign]
+    if bug == "commit-in-pieces" and writer:
+        Transaction.append = _append_in_pieces  # type: ignore[assignment, method-assign]
     if bug == "no-request-ids":
         Transaction.result_of = lambda *_: None  # type: ignore[method-assign]
         Transaction.keep_result = lambda *_: None  # type: ignore[method-assign]
@@ -315,6 +329,19 @@ def _write_late(partition: Partition) -> Iterator[Transaction]:
         raise
     finally:
         txn.end()
+
+
+_append = Transaction.append
+
+
+def _append_in_pieces(txn: Transaction, key: Key, events: Sequence[bytes]) -> int:
+    """Commit after each event, in the middle of a request."""
+    head = 0
+    for event in events:
+        head = _append(txn, key, [event])
+        txn._db.rows("COMMIT")
+        txn._db.rows("BEGIN IMMEDIATE")
+    return head
 
 
 if __name__ == "__main__":

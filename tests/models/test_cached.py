@@ -1,3 +1,5 @@
+"""The cache of vectors against an embedder without one."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""The catalogue: every entry pinned, every spec resolved or refused."""
+
 from __future__ import annotations
 
 import re

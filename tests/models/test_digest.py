@@ -1,3 +1,5 @@
+"""The remembered SHA-256 beside a model."""
+
 from __future__ import annotations
 
 import hashlib
@@ -17,7 +19,12 @@ def test_is_remembered_and_noticed_when_stale(
     file.write_bytes(b"one")
     calls: list[Path] = []
     real = digest.sha256_of
-    monkeypatch.setattr(digest, "sha256_of", lambda path: calls.append(path) or real(path))
+
+    def counted(path: Path) -> str:
+        calls.append(path)
+        return real(path)
+
+    monkeypatch.setattr(digest, "sha256_of", counted)
     assert file_digest(file) == file_digest(file) == hashlib.sha256(b"one").hexdigest()
     assert len(calls) == 1
     file.write_bytes(b"two")
@@ -39,7 +46,7 @@ def test_a_side_file_that_cannot_be_written_is_no_error(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(digest.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
     file = tmp_path / "m.gguf"
     file.write_bytes(b"one")
     assert file_digest(file) == hashlib.sha256(b"one").hexdigest()

@@ -1,5 +1,8 @@
+"""Headers: read, cut and damaged."""
+
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import gguf
@@ -45,10 +48,8 @@ def test_damage_is_a_typed_error_or_harmless(
         broken[data.draw(st.integers(0, 4000))] = data.draw(st.integers(0, 255))
     file = tmp_path / "broken.gguf"
     file.write_bytes(bytes(broken) + tiny_bert.read_bytes()[6000:])
-    try:
+    with contextlib.suppress(ModelDamagedError):  # any other error fails the test
         assert read_header(file).architecture
-    except ModelDamagedError as error:
-        assert str(file) in str(error)
 
 
 def write_gguf(path: Path, **values: int) -> Path:

@@ -35,7 +35,8 @@ def embedder(tiny_bert: Path) -> Iterator[LlamaEmbedder]:
 
 def test_gives_unit_rows_in_order(embedder: LlamaEmbedder) -> None:
     rows = embedder.embed(TEXTS, "passage")
-    assert (rows.dtype, rows.shape) == (np.float32, (len(TEXTS), 32))
+    assert rows.dtype == np.float32
+    assert rows.shape == (len(TEXTS), 32)
     assert rows.flags.c_contiguous
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
     for text, row in zip(TEXTS, rows, strict=True):
@@ -136,9 +137,11 @@ def test_a_dropped_embedder_is_freed(tiny_bert: Path) -> None:
 
 
 def test_misuse_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
-    for arguments in ({"threads": 0}, {"max_tokens": 4}, {"max_tokens": 65}, {"batch_tokens": -1}):
+    for threads, max_tokens, batch_tokens in ((0, 32, 0), (1, 4, 0), (1, 65, 0), (1, 32, -1)):
         with pytest.raises(ConfigError):
-            LlamaEmbedder(tiny_bert, **{"max_tokens": 32} | arguments)
+            LlamaEmbedder(
+                tiny_bert, threads=threads, max_tokens=max_tokens, batch_tokens=batch_tokens
+            )
     with pytest.raises(ModelMissingError):
         open_embedder(str(tmp_path / "none.gguf"), tmp_path)
     with pytest.raises(ModelMissingError, match="reverie models pull minilm"):

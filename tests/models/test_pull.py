@@ -1,3 +1,5 @@
+"""Pulling with a stand-in for pip: no network, real processes, real locks and kills."""
+
 from __future__ import annotations
 
 import errno

@@ -50,7 +50,7 @@ DATES = [
 
 
 @pytest.mark.parametrize(("words", "past", "day", "days"), DATES)
-def test_date(words: str, past: bool, day: str, days: int) -> None:  # noqa: FBT001 - a table's column
+def test_date(words: str, past: bool, day: str, days: int) -> None:  # noqa: FBT001 - a column
     chinese = not words.isascii()
     span = find_date(f"x {words} y", TUESDAY, past=past, chinese=chinese)
     assert span is not None
@@ -122,7 +122,8 @@ def test_hostile_text_is_bounded(text: str) -> None:
 WORDS = st.sampled_from(
     """I my me we live in moved to from Oslo Ana love hate no longer have a dog named Rex and but
     , . ! ? ; " ' ( ) 's sister is was going quit job at Google 2024 yesterday if said the
-    我 喜欢 住在 北京 的 女儿 叫 不 了 ， 。 王芳 和 去了 Ünïcode émile Иван 東京 😀 remember that forget""".split(),
+    我 喜欢 住在 北京 的 女儿 叫 不 了 ， 。 王芳 和 去了 Ünïcode émile Иван 東京 😀
+    remember that forget""".split(),
 )
 TALK = st.one_of(
     st.text(max_size=300),

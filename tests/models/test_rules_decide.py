@@ -1,5 +1,6 @@
 """What a new statement does to the old ones, from plain texts."""
 
+# ruff: noqa: E501 - a case a line
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,6 @@
 """What turns say: facts, tastes, events, changes, and all that must make nothing."""
 
+# ruff: noqa: E501 - a case a line
 from __future__ import annotations
 
 import pytest

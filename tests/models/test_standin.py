@@ -1,3 +1,5 @@
+"""The stand-in embedder: deterministic, and searchable in several scripts."""
+
 from __future__ import annotations
 
 import subprocess

@@ -177,6 +177,19 @@ def test_pruning_for_a_pin_keeps_what_the_head_needs(partition: Partition) -> No
     assert partition._db.rows("SELECT seq FROM journal ORDER BY seq") == [(seq,) for seq in kept]
 
 
+def test_a_snapshot_older_than_the_newest_is_passed_over(partition: Partition) -> None:
+    with partition.write() as txn:
+        txn.append(ANN, [b"1", b"2"])
+        txn.save_snapshot(ANN, 2, msgspec.msgpack.encode([b"1", b"2"]), embedder="e")
+    image = partition.export_user(ANN)
+    assert image is not None
+    with partition.write() as txn:
+        txn.import_user(image, "copy", operation="op")  # has no events, only the state after them
+        txn.save_snapshot(Key("copy", "Ann"), 1, msgspec.msgpack.encode([b"1"]), embedder="e")
+    assert partition._db.rows("SELECT seq FROM snapshots") == [(2,), (2,)]
+    assert partition.check() == []
+
+
 NAMES = st.sampled_from(["Ann", "小明", "🐉"])
 TAGS = st.sampled_from(["a", "b", "c"])
 WORLDS = st.sampled_from(["town", "copy"])

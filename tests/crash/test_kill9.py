@@ -1,0 +1,53 @@
+"""A short form of the kill -9 suite, and that it finds the bugs which are planted for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from crash.kill9 import Summary
+
+KILL9 = Path(__file__).with_name("kill9.py")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def kill9(tmp_path: Path, runs: int, *arguments: str) -> tuple[int, Summary]:
+    """Run the suite; return its exit status and summary."""
+    found = tmp_path / "summary.json"
+    done = subprocess.run(
+        [sys.executable, KILL9, str(runs), "--json", found, *arguments],
+        env=os.environ | {"TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.exists(), done.stderr
+    return done.returncode, msgspec.json.decode(found.read_bytes(), type=Summary)
+
+
+def test_kill_9_loses_nothing_doubles_nothing_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    status, summary = kill9(tmp_path, 60)
+    assert (status, summary.findings) == (0, [])
+    assert summary.runs >= 60
+    assert summary.acknowledged > 200
+    assert min(summary.landed, summary.absent) > 0  # kills hit requests before and after a commit
+
+
+@pytest.mark.parametrize(
+    ("bug", "kind"),
+    [
+        ("ack-before-commit", "lost"),
+        ("no-request-ids", "duplicated"),
+        ("commit-in-pieces", "partial"),
+    ],
+)
+def test_a_planted_bug_is_found(bug: str, kind: str, tmp_path: Path) -> None:
+    status, summary = kill9(tmp_path, 60, "--bug", bug)
+    assert status == 1
+    assert getattr(summary, kind) > 0
