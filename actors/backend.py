@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reverie.actors import commands as c
-from reverie.actors.lane import Lane, Transport
+from reverie.actors.lane import Lane, Transport, raise_error
 from reverie.actors.shard import ShardSettings, open_shard
 from reverie.memory_graph.errors import ReverieError
 from reverie.memory_graph.ids import partition_of
@@ -62,15 +62,15 @@ class Router:
         if len(self.lanes) > 1:
             self._pool = ThreadPoolExecutor(len(self.lanes), thread_name_prefix="reverie-lane")
 
-    def lane_of(self, command: c.Command) -> int:
+    def lane_of(self, command: c.UserCommand) -> int:
         """Return the number of the shard that owns a command's user."""
         return partition_of(command.key, self.partitions) % len(self.lanes)
 
-    def call(self, command: c.Command) -> Any:
+    def call(self, command: c.UserCommand) -> Any:
         """Return the answer to one command, or raise its error."""
         return raise_error(self.lanes[self.lane_of(command)].call([command])[0])
 
-    def call_many(self, commands: Sequence[c.Command]) -> list[Any]:
+    def call_many(self, commands: Sequence[c.UserCommand]) -> list[Any]:
         """Return an answer or a ReverieError for each command, in order; shards work at once."""
         groups: dict[int, list[int]] = {}
         for i, command in enumerate(commands):
@@ -93,11 +93,11 @@ class Router:
             list(self._pool.map(run, groups))
         return answers
 
-    def everywhere(self, command: c.AnyCommand) -> list[Any]:
+    def everywhere(self, command: c.ShardCommand) -> list[Any]:
         """Return the answer of each shard to one command, or raise the first error."""
         return [raise_error(lane.call([command])[0]) for lane in self.lanes]
 
-    def at_once(self, command: c.AnyCommand) -> list[Any]:
+    def at_once(self, command: c.ShardCommand) -> list[Any]:
         """As `everywhere`, with all shards held: no write lands between the first and the last,
         so what they do together is one cut through all users."""
         with ExitStack() as held:
@@ -111,10 +111,3 @@ class Router:
         if self._pool is not None:
             self._pool.shutdown()
         self.backend.close()
-
-
-def raise_error(answer: Any) -> Any:
-    """Raise an answer that is an error; return any other."""
-    if isinstance(answer, Exception):
-        raise answer
-    return answer

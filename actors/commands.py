@@ -295,7 +295,7 @@ class Flush(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag=
     snapshot: bool = False
 
 
-AnyCommand: TypeAlias = (
+UserCommand: TypeAlias = (
     AddTurns
     | Settle
     | FailTurn
@@ -320,14 +320,10 @@ AnyCommand: TypeAlias = (
     | Digest
     | Check
     | Forget
-    | ListUsers
-    | ListPending
-    | Slot
-    | ExportSlot
     | ImportUser
-    | CheckShard
-    | Flush
 )
+ShardCommand: TypeAlias = ListUsers | ListPending | Slot | ExportSlot | CheckShard | Flush
+AnyCommand: TypeAlias = UserCommand | ShardCommand
 
 
 # -- answers ---------------------------------------------------------------------------

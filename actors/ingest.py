@@ -194,7 +194,7 @@ class Ingestor:
                 return self._settle(key, batch.generation, self._work(key, batch))
             except _POSTPONING:
                 raise
-            except Exception as exc:
+            except Exception as exc:  # noqa: BLE001 (whatever a model raises, the turns are kept)
                 log.error("extraction failed", user_id=key.user_id, trace=format_exc())
                 return self._failed(key, batch, exc)
 

@@ -26,6 +26,13 @@ MAX_BULK = 512  # commands in one batch of a bulk call
 MAX_WAITING = 4096  # commands that may wait in a lane
 
 
+def raise_error(answer: Any) -> Any:
+    """Raise an answer that is an error; return any other."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
 class _Ticket:
     """One caller's commands on their way. `answers` is None until they are all there."""
 
@@ -34,6 +41,14 @@ class _Ticket:
     def __init__(self, commands: Sequence[AnyCommand]) -> None:
         self.commands = commands
         self.answers: list[Any] | None = None
+
+    def is_answered(self) -> bool:
+        """Whether `answers` is there; another thread may have set it."""
+        return self.answers is not None
+
+    def taken(self) -> list[Any]:
+        """Return the answers, which are there."""
+        return self.answers or []
 
 
 class Lane:
@@ -68,24 +83,24 @@ class Lane:
         with self._changed:
             self._admit(ticket)
             try:
-                while self._leading and ticket.answers is None:
+                while self._leading and not ticket.is_answered():
                     self._changed.wait()
             except BaseException:  # interrupted: nobody would wait for the answers
                 if ticket in self._queue:
                     self._queue.remove(ticket)
                     self._waiting -= len(ticket.commands)
                 raise
-            if ticket.answers is not None:
-                return ticket.answers
+            if ticket.is_answered():
+                return ticket.taken()
             self._leading = True
         try:
-            while ticket.answers is None:
+            while not ticket.is_answered():
                 self._carry(self._gather())
         finally:
             with self._changed:
                 self._leading = False
                 self._changed.notify_all()
-        return ticket.answers
+        return ticket.taken()
 
     def _admit(self, ticket: _Ticket) -> None:
         if self._closed:

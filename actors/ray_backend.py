@@ -8,6 +8,7 @@ the order of a client's calls survives a restart.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ import structlog
 from ray import exceptions as ray_errors
 
 from reverie.actors import commands as c
-from reverie.actors.lane import Transport
+from reverie.actors.lane import Transport, raise_error
 from reverie.actors.shard import ShardSettings, open_shard
 from reverie.memory_graph.errors import (
     InternalError,
@@ -149,9 +150,7 @@ class RayBackend:
         self.transports: Sequence[Transport] = [self._transport(actor) for actor in self.actors]
         try:
             for transport in self.transports:
-                first = transport([c.Flush()])[0]
-                if isinstance(first, Exception):
-                    raise first
+                raise_error(transport([c.Flush()])[0])
         except BaseException:
             self.close()
             raise
@@ -211,7 +210,7 @@ class RayBackend:
 def _start_ray(address: str | None, actors: int) -> None:
     """Start Ray in this machine, quietly and small, or connect to a cluster."""
     if address is not None:
-        ray.init(address=address, log_to_driver=False, logging_level="error")
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         return
     ray.init(
         address="local",
@@ -219,7 +218,7 @@ def _start_ray(address: str | None, actors: int) -> None:
         object_store_memory=OBJECT_STORE_BYTES,
         include_dashboard=False,
         log_to_driver=False,
-        logging_level="error",
+        logging_level=logging.ERROR,
     )
 
 
@@ -228,4 +227,4 @@ def _stay_here(address: str | None) -> dict[str, float]:
     its node and recovers; a hard node affinity was measured to fail for good."""
     if address is None:
         return {}
-    return {f"node:{ray.util.get_node_ip_address()}": 0.001}
+    return {f"node:{ray.util.get_node_ip_address()}": 0.001}  # type: ignore[no-untyped-call]

@@ -148,8 +148,9 @@ class Shard:
                 answers[i] = self._other(batch[i])
             except ReverieError as exc:
                 answers[i] = exc
-                if isinstance(exc, StorageFailedError) and isinstance(batch[i], c.Command):
-                    self._failed.add(self._number(batch[i].key))
+                command = batch[i]
+                if isinstance(exc, StorageFailedError) and isinstance(command, c.Command):
+                    self._failed.add(self._number(command.key))
             except Exception as exc:  # noqa: BLE001 (a fault of ours must not stop the shard)
                 log.error("command failed", command=type(batch[i]).__name__, trace=format_exc())
                 answers[i] = InternalError(f"{type(exc).__name__}: {exc}")

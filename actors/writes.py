@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from reverie.actors import commands as c
 from reverie.actors.reads import check_embedder
 from reverie.memory_graph import events
 from reverie.memory_graph import nodes as n
-from reverie.memory_graph.drafts import EntityDraft, Kept
+from reverie.memory_graph.drafts import EntityDraft, Kept, Operation
 from reverie.memory_graph.errors import InternalError, StaleGenerationError, UnknownMemoryError
 from reverie.memory_graph.ids import Key
 from reverie.memory_graph.store import Transaction
@@ -43,7 +45,9 @@ class Outbox:
             txn.quarantine(key, turn_id)
 
 
-def write(writer: Writer, command: c.Write, generation: int, txn: Transaction, box: Outbox) -> Any:
+def write(  # noqa: C901
+    writer: Writer, command: c.Write, generation: int, txn: Transaction, box: Outbox
+) -> Any:
     """Carry out `command` on the writer's state and return its answer.
 
     Args:
@@ -79,7 +83,7 @@ def write(writer: Writer, command: c.Write, generation: int, txn: Transaction, b
             if not command.supersedes and (twin := writer.twin(command.draft)) is not None:
                 return Kept("NOOP", twin)
             memory_id = writer.remember(command.draft, command.supersedes)
-            op = "UPDATE" if command.supersedes else "ADD"
+            op: Operation = "UPDATE" if command.supersedes else "ADD"
             return Kept(op, memory_id, next(iter(command.supersedes), None))
         case c.Update():
             return _update(writer, command)
@@ -178,7 +182,7 @@ def _update(writer: Writer, command: c.Update) -> Item:
     fields = {
         name: value
         for name in ("importance", "confidence", "pinned", "ttl_s", "tags", "metadata")
-        if (value := getattr(command, name)) is not c.UNSET
+        if (value := getattr(command, name)) is not UNSET
     }
     if fields:
         writer.edit(changed(command.at, memory_id, **fields))

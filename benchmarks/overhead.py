@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import hnswlib
@@ -28,7 +28,6 @@ from benchmarks.support import (
     make_questions,
     make_texts,
     report,
-    seconds,
 )
 from reverie.models.cached import CachedEmbedder
 from reverie.models.embedders import open_embedder
@@ -66,8 +65,8 @@ def searches(folder: Path) -> list[Row]:
     questions = make_questions(QUESTIONS)
     vectors = embedder.embed(questions, "query")
     with reverie.open(folder, embedder=embedder, extractor="off") as rt:
+        texts = make_texts(LARGE)
         for name, count in (("small", SMALL), ("large", LARGE)):
-            texts = make_texts(count)
             for start in range(0, count, CHUNK):
                 rt.remember_many({name: texts[start : start + CHUNK]})
                 _progress(f"(a, c) filling {name}", start + CHUNK, count)
@@ -83,17 +82,18 @@ def searches(folder: Path) -> list[Row]:
         large_s: list[float] = []
         small_s: list[float] = []
         for vector, question in zip(vectors, questions, strict=True):  # interleaved: equal noise
-            bare_s.append(_timed(lambda v=vector: bare.knn_query(v, k=10, num_threads=1)))  # type: ignore[misc]
-            large_s.append(_timed(lambda q=question: large.search(q)))  # type: ignore[misc]
-            small_s.append(_timed(lambda q=question: small.search(q)))  # type: ignore[misc]
+            bare_s.append(_timed(bare.knn_query, vector, k=10, num_threads=1))
+            large_s.append(_timed(large.search, question))
+            small_s.append(_timed(small.search, question))
         stats = large.stats()
     one, big, little = (statistics.median(s) * 1e3 for s in (bare_s, large_s, small_s))
     print(
-        f"(a, c) medians: knn_query {one:.3f} ms, search at {stats.memories:,} {big:.2f} ms, at {SMALL:,} {little:.2f} ms"
+        f"(a, c) medians: knn_query {one:.3f} ms, search at {stats.memories:,} {big:.2f} ms, "
+        f"at {SMALL:,} {little:.2f} ms"
     )
     return [
-        ("(a) search / bare knn_query, 50,000", f"{big / one:.1f}", "<= 25", big / one <= 25),  # noqa: PLR2004
-        ("(c) search at 50,000 / at 1,000", f"{big / little:.2f}", "<= 4", big / little <= 4),  # noqa: PLR2004
+        ("(a) search / bare knn_query, 50,000", f"{big / one:.1f}", "<= 25", big / one <= 25),
+        ("(c) search at 50,000 / at 1,000", f"{big / little:.2f}", "<= 4", big / little <= 4),
     ]
 
 
@@ -102,9 +102,9 @@ def _ask(user: reverie.User, questions: Sequence[str]) -> None:
         user.search(question)
 
 
-def _timed(action: object) -> float:
+def _timed(action: Callable[..., object], *args: object, **kwargs: object) -> float:
     start = time.perf_counter()
-    action()  # type: ignore[operator]
+    action(*args, **kwargs)
     return time.perf_counter() - start
 
 
@@ -123,9 +123,9 @@ def ingestion(folder: Path, models: Path | None) -> list[Row]:
             for start in range(0, TURNS, 256):  # interleaved: both meet the same noise
                 part = turns[start : start + 256]
                 recorder.texts.clear()
-                ingest_s += seconds(lambda p=part: user.add(p, infer=infer, wait=True))  # type: ignore[misc]
-                batches = [list(batch) for batch in recorder.texts]
-                alone_s += seconds(lambda b=batches: [embedder.embed(t, "passage") for t in b])  # type: ignore[misc]
+                ingest_s += _timed(user.add, part, infer=infer, wait=True)
+                for batch in list(recorder.texts):
+                    alone_s += _timed(embedder.embed, batch, "passage")
                 _progress(
                     f"(b) ingesting, extraction {'on' if infer else 'off'}", start + 256, TURNS
                 )
@@ -133,7 +133,8 @@ def ingestion(folder: Path, models: Path | None) -> list[Row]:
         ratio = ingest_s / alone_s
         what = "with extraction" if infer else "as they are"
         print(
-            f"(b) {what}: {ingest_s:.1f} s, embedding alone {alone_s:.1f} s, {stats.memories:,} memories"
+            f"(b) {what}: {ingest_s:.1f} s, embedding alone {alone_s:.1f} s, "
+            f"{stats.memories:,} memories"
         )
         rows.append(
             (
@@ -142,7 +143,7 @@ def ingestion(folder: Path, models: Path | None) -> list[Row]:
                 "<= 1.25",
                 ratio <= 1.25,
             )
-        )  # noqa: PLR2004
+        )
     embedder.close()
     return rows
 
@@ -203,7 +204,7 @@ def many(folder: Path) -> list[Row]:
         batched = best_of(3, lambda: rt.search_many(pairs))
     print(f"(d) 1,000 single calls {single:.2f} s, search_many {batched:.3f} s")
     speedup = single / batched
-    return [("(d) single calls / search_many, 2 actors", f"{speedup:.1f}", ">= 8", speedup >= 8)]  # noqa: PLR2004
+    return [("(d) single calls / search_many, 2 actors", f"{speedup:.1f}", ">= 8", speedup >= 8)]
 
 
 def _progress(what: str, done: int, total: int) -> None:

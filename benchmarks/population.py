@@ -65,7 +65,7 @@ def main() -> int:
             f"peak memory, all {args.users:,} x {args.memories} resident / text and vectors",
             f"{ratio:.2f} ({resident / MIB:,.0f} / {full.payload_bytes / MIB:,.0f} MiB)",
             "<= 3",
-            ratio <= 3,  # noqa: PLR2004
+            ratio <= 3,
         ),
         (
             f"peak of the process with a budget of {args.budget_mib} MiB",

@@ -69,7 +69,7 @@ def _unit(rows: Float32) -> Float32:
 
 
 def make_texts(count: int, seed: int = 0) -> list[str]:
-    """Return texts of twelve words with the frequencies of a language (Zipf), a name and a number."""
+    """Return texts of a name, twelve words as frequent as in a language (Zipf), and a number."""
     rng = np.random.default_rng(seed)
     share = 1.0 / np.arange(1, VOCABULARY + 1)
     words = rng.choice(VOCABULARY, (count, WORDS_PER_TEXT), p=share / share.sum())

@@ -43,7 +43,7 @@ HALF_LIFE_S: dict[str, float] = {
 def half_life_s(kind: str, importance: float = 0.5) -> float:
     """Return the half-life in seconds of an edge of `kind` whose more important end has
     `importance` (0 to 1): halved at 0, doubled at 1, infinite for structural kinds."""
-    return HALF_LIFE_S[kind] * 2.0 ** (2.0 * importance - 1.0)
+    return HALF_LIFE_S[kind] * math.exp2(2.0 * importance - 1.0)
 
 
 def weight_at(weight: float, at: float, t: float, half_life: float, floor: float = FLOOR) -> float:
@@ -54,7 +54,7 @@ def weight_at(weight: float, at: float, t: float, half_life: float, floor: float
     """
     if t <= at or weight <= floor or half_life == math.inf:
         return weight
-    return floor + (weight - floor) * 2.0 ** (-(t - at) / half_life)
+    return floor + (weight - floor) * math.exp2(-(t - at) / half_life)
 
 
 def contribution(importance: float, sentiment: float = 0.0) -> float:
@@ -77,4 +77,4 @@ def reinforce(
 
 def recency(t: float, now: float, half_life: float = 30 * DAY_S) -> float:
     """Return 1 for something of now, 0.5 after one half-life, towards 0; 1 for the future."""
-    return 1.0 if t >= now else 2.0 ** (-(now - t) / half_life)
+    return 1.0 if t >= now else math.exp2(-(now - t) / half_life)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import msgspec
 
-Detail: TypeAlias = str | int | float | bool | None | list[str]
+Detail: TypeAlias = str | int | float | bool | list[str] | None
 
 
 class WireError(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class ReverieError(Exception):
 
 
 def _rebuild(code: str, message: str, details: dict[str, Any]) -> ReverieError:
-    kind = ReverieError._known.get(code)
+    kind = ReverieError._known.get(code)  # noqa: SLF001
     if kind is None or kind.__subclasses__():
         return InternalError(f"{code}: {message}", **details)
     return kind(message, **details)
@@ -247,4 +247,5 @@ class InternalError(ReverieError):
 
 
 class InvariantError(ReverieError):
-    """A fault of reverie itself, too: an event could not be applied because it breaks an invariant; nothing was stored."""
+    """A fault of reverie itself, too: an event could not be applied because it breaks an
+    invariant. Nothing was stored."""

@@ -79,9 +79,9 @@ class Attributes(MutableMapping[str, Any]):
         return len(self.data.__struct_fields__)
 
 
-class _Digraph(nx.MultiDiGraph):
-    node_attr_dict_factory = Attributes  # type: ignore[assignment]
-    edge_attr_dict_factory = Attributes  # type: ignore[assignment]
+class _Digraph(nx.MultiDiGraph):  # type: ignore[misc] # networkx has no types
+    node_attr_dict_factory = Attributes
+    edge_attr_dict_factory = Attributes
 
 
 class MemoryGraph:
@@ -355,7 +355,7 @@ class MemoryGraph:
 
     def tails(self, node_id: str) -> Container[str]:
         """Return the nodes with an edge into a node."""
-        return self.nx._pred[node_id].keys()  # noqa: SLF001
+        return cast("Container[str]", self.nx._pred[node_id].keys())  # noqa: SLF001
 
     def degree(self, node_id: str) -> int:
         """Return the number of neighbours, both directions."""

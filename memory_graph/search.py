@@ -51,7 +51,7 @@ SEEDS = 8  # best candidates of each signal that the walk starts from
 MAX_NAME_WORDS = 4
 MAX_HAN_NAME = 8
 MAX_QUERY_CHARS = 2000
-_OUTER = ".,;:!?\"'()[]{}<>-…“”「」《》。、"  # around a name; normalised texts have no other kinds of apostrophe
+_OUTER = ".,;:!?\"'()[]{}<>-…“”「」《》。、"  # may stand around a name
 
 TEXTS = f"{MEMORY}{MESSAGE}{SUMMARY}"  # first letters of the ids of what can answer
 READABLE: dict[type[n.Node | None], ItemType] = {
@@ -109,10 +109,8 @@ def search(memory: UserMemory, query: Query) -> list[Hit]:
 
     reached = spread(memory.graph, _seeds(near, lexical, names, mean, std), query.moment)
     matching = dict.fromkeys([*(i for i, _ in near), *(i for i, _ in lexical)])
-    ids = list(matching)
-    for i in reached:
-        if i[0] in TEXTS and i not in matching and (allowed is None or allowed(i)):
-            ids.append(i)
+    walked = (i for i in reached if i[0] in TEXTS and i not in matching)
+    ids = [*matching, *(i for i in walked if allowed is None or allowed(i))]
     best = _best(memory, query, ids, asked, reached, names, (mean, std))
     matched = asked.matched([f.node.id for f in best])
     return [
@@ -161,9 +159,10 @@ def _allowed(memory: UserMemory, query: Query) -> Callable[[str], bool] | None:
         if verdict is None:
             node = node_of(node_id)
             verdict = judged[node_id] = (
-                READABLE.get(type(node)) in types
-                and is_visible(node, moment)  # type: ignore[arg-type] (it is Readable)
-                and (where is None or where(node))  # type: ignore[arg-type]
+                isinstance(node, n.Memory | n.Message | n.Summary)
+                and READABLE[type(node)] in types
+                and is_visible(node, moment)
+                and (where is None or where(node))
             )
         return verdict
 

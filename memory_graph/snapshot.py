@@ -138,7 +138,7 @@ def _in_order(graph: MemoryGraph) -> Iterator[Link]:
                 if pred[head][came[head]] != tail:
                     break  # this edge waits for another tail, which will come back here
                 for box in keyed.values():
-                    yield tail, head, box.data  # type: ignore[misc]
+                    yield tail, head, box.data
                 done[tail] += 1
                 came[head] += 1
                 if came[head] < len(pred[head]):

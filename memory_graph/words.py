@@ -275,7 +275,7 @@ class WordIndex:
             self._k1 * self._b * len(self._rows) / self._total_length
         ) + self._k1 * (1 - self._b)
         part = weight[term] * (self._k1 + 1) * counts / (counts + saturation)
-        return np.bincount(rows, weights=part, minlength=analysed)
+        return np.bincount(rows, weights=part, minlength=analysed).astype(np.float64, copy=False)
 
     # -- building ------------------------------------------------------------------------
 
@@ -367,11 +367,8 @@ class Asked:
         if k <= 0 or not self._scores.size:
             return []
         # Most documents share a common word at most: first look only at those that score well.
-        for floor in (_GOOD_SHARE * float(self._scores.max()), 0.0):
-            hits = self._top_above(floor, k, allowed)
-            if len(hits) == k:
-                break
-        return hits
+        good = self._top_above(_GOOD_SHARE * float(self._scores.max()), k, allowed)
+        return good if len(good) == k else self._top_above(0.0, k, allowed)
 
     def _top_above(
         self, floor: float, k: int, allowed: Callable[[str], bool] | None

@@ -31,19 +31,21 @@ THREADS = 32
 def _of_user(
     method: Callable[Concatenate[User, P], R],
 ) -> Callable[Concatenate[AsyncUser, P], Coroutine[Any, Any, R]]:
-    async def twin(self: AsyncUser, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def twin(self: AsyncUser, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._rt.run(partial(method, self._user, *args, **kwargs))
 
-    return update_wrapper(twin, method)
+    update_wrapper(twin, method)
+    return twin
 
 
 def _of_runtime(
     method: Callable[Concatenate[Runtime, P], R],
 ) -> Callable[Concatenate[AsyncRuntime, P], Coroutine[Any, Any, R]]:
-    async def twin(self: AsyncRuntime, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def twin(self: AsyncRuntime, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.run(partial(method, self.sync, *args, **kwargs))
 
-    return update_wrapper(twin, method)
+    update_wrapper(twin, method)
+    return twin
 
 
 class AsyncUser:

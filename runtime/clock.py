@@ -57,7 +57,7 @@ class SimulatedClock:
             self._now = _finite(at)
 
 
-def _finite(value: float) -> float:
+def _finite(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         msg = f"a time must be a finite number of seconds, not {value!r}"
         raise InvalidTimeError(msg)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -52,7 +53,10 @@ def text(value: object, max_bytes: int) -> str:
 
 
 def _too_long(size: int, max_bytes: int) -> None:
-    msg = f"a text of {size:,} bytes is over the limit of {max_bytes:,}; split it, or raise max_text_bytes"
+    msg = (
+        f"a text of {size:,} bytes is over the limit of {max_bytes:,}; "
+        "split it, or raise max_text_bytes"
+    )
     raise InvalidTextError(msg, size_bytes=size, max_bytes=max_bytes)
 
 
@@ -109,8 +113,7 @@ def duration(value: object, what: str) -> float:
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value <= 0
+        or not 0 < value <= sys.float_info.max
     ):
         msg = f"{what} must be a positive number of seconds, not {value!r}"
         raise InvalidTimeError(msg, what=what)

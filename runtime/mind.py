@@ -142,8 +142,8 @@ class WorldMind:
 
         return RayEmbedder(name, self._folder, threads=config.threads, hosts=self._hosts)
 
-    def replace(self, world: str, spec: str | Embedder) -> Embedder:
-        """Open another embedder for a world that is being migrated, without using it yet."""
+    def other(self, spec: str | Embedder) -> Embedder:
+        """Open another embedder, for a world that is being migrated, without using it yet."""
         with self.lock:
             return self._open(spec)
 

@@ -7,15 +7,16 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import msgspec
 import structlog
 
 from reverie import door
 from reverie.actors import commands as c
-from reverie.actors.backend import Backend, InlineBackend, Router, raise_error
+from reverie.actors.backend import Backend, InlineBackend, Router
 from reverie.actors.ingest import IngestCounts, Ingestor
+from reverie.actors.lane import raise_error
 from reverie.actors.shard import ShardSettings
 from reverie.clock import Clock, WallClock
 from reverie.config import Config, make_config
@@ -35,7 +36,7 @@ from reverie.mind import WorldMind
 from reverie.models.protocol import Embedder
 from reverie.slots import Slots
 from reverie.trace import Tracer
-from reverie.user import AddResult, User, with_vector
+from reverie.user import AddResult, SearchOptions, User, with_vector
 
 log = structlog.get_logger(__name__)
 
@@ -191,7 +192,7 @@ class Runtime:
         clock gives none."""
         return door.time(self._clock.now(), "clock")
 
-    def call(self, command: c.Command) -> Any:
+    def call(self, command: c.UserCommand) -> Any:
         """Send one command to the shard that owns its user and return the answer."""
         self._require_open()
         return self._router.call(command)
@@ -325,7 +326,7 @@ class Runtime:
         questions: Sequence[tuple[str, str]],
         *,
         world: str = DEFAULT_WORLD,
-        **search: Any,
+        **search: Unpack[SearchOptions],
     ) -> list[list[Hit]]:
         """Return the hits of many questions, given as (user id, question), one call per shard.
 
@@ -448,7 +449,7 @@ class Runtime:
         if known is None:
             msg = f"there is no world {world!r}"
             raise InvalidValueError(msg, world=world)
-        new = self.mind.replace(world, embedder)
+        new = self.mind.other(embedder)
         users = self.users(world)
         for done, user_id in enumerate(users, 1):
             user = self.user(user_id, world)

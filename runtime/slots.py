@@ -15,7 +15,8 @@ import msgspec
 import structlog
 
 from reverie.actors import commands as c
-from reverie.actors.backend import Router, raise_error
+from reverie.actors.backend import Router
+from reverie.actors.lane import raise_error
 from reverie.memory_graph.errors import CheckpointExistsError, UnknownCheckpointError
 from reverie.memory_graph.store import Catalog, Tag, UserImage, World
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 
 MAX_TURNS_PER_COMMAND = 256
 CONTEXT_HITS = 50
+
+
+class SearchOptions(TypedDict, total=False):
+    """The options of `User.search`, for the calls that pass them on."""
+
+    limit: int
+    filters: Mapping[str, Any] | None
+    types: Sequence[str] | str | None
+    as_of: object
+    valid_at: object
+    include_archived: bool
+    include_retired: bool
 
 
 class AddResult(msgspec.Struct, frozen=True):
@@ -141,7 +153,7 @@ class User:
         old = door.texts((replaces,) if isinstance(replaces, str) else replaces, "replaces")
         draft = MemoryDraft(
             text=text,
-            kind=kind,  # type: ignore[arg-type] (checked by the door)
+            kind=kind,  # type: ignore[arg-type]  # checked by the door
             importance=importance,
             confidence=confidence,
             valid_from=valid_from,  # type: ignore[arg-type]
@@ -184,7 +196,7 @@ class User:
             importance=importance,
             sentiment=sentiment,
             confidence=confidence,
-            valid_from=at,  # type: ignore[arg-type] (None: when it is recorded)
+            valid_from=at,  # type: ignore[arg-type]  # None: when it is recorded
             provenance="witnessed" if told_by is None else "told",
             told_by=told_by,
             ttl_s=ttl_s,
@@ -224,9 +236,13 @@ class User:
         """Add a typed triple, such as ("Ana", "works_at", "Oslo Lab"); "user" is the owner.
 
         Args:
-            head, predicate, tail: names; entities that are new are made.
-            head_type, tail_type: of the entities.
-            valid_from, valid_to: when it holds, in world time; open by default.
+            head: name of the subject; an entity that is new is made.
+            predicate: what holds between them.
+            tail: name of the object, as `head`.
+            head_type: of the subject, when it is new.
+            tail_type: of the object, when it is new.
+            valid_from: when it begins to hold, in world time; open by default.
+            valid_to: when it stops to hold; open by default.
             confidence: 0 to 1.
             functional: the head has one tail at a time; other tails end.
             ended: the triple no longer holds.
@@ -240,7 +256,7 @@ class User:
                 OWNER if head == "user" else head,
                 predicate,
                 OWNER if tail == "user" else tail,
-                valid_from,  # type: ignore[arg-type] (checked by the door)
+                valid_from,  # type: ignore[arg-type]  # checked by the door
                 valid_to,  # type: ignore[arg-type]
                 confidence,
                 bool(functional),
@@ -433,7 +449,7 @@ class User:
         budget_tokens: int = 800,
         count_tokens: Callable[[str], int] | None = None,
         show_time: Callable[[float], str] = utc_day,
-        **search: Any,
+        **search: Unpack[SearchOptions],
     ) -> Context:
         """Return a block of text for a prompt: the best hits that fit in a budget of tokens.
 
@@ -445,7 +461,8 @@ class User:
             search: as in `search`; limit is 50 by default.
         """
         budget = door.limit(budget_tokens, "budget_tokens", 10_000_000)
-        hits = self.search(question, **{"limit": CONTEXT_HITS, **search})
+        search.setdefault("limit", CONTEXT_HITS)
+        hits = self.search(question, **search)
         counter = count_tokens or self._rt.mind.embedder(self.key.world).count_tokens
         return assemble(hits, budget, counter, show_time)
 
@@ -479,7 +496,12 @@ class User:
         Args:
             limit: items per page.
             cursor: of the page before; None begins.
-            filters, types, as_of, valid_at, include_archived, include_retired: as in `search`.
+            filters: as in `search`.
+            types: as in `search`; memories by default.
+            as_of: as in `search`.
+            valid_at: as in `search`.
+            include_archived: as in `search`.
+            include_retired: as in `search`.
         """
         command = c.ListItems(
             **self._read(),

@@ -18,7 +18,16 @@ import pytest
 from support import DIM, START, Factory, opened
 
 import reverie
-from reverie import Config, EntityDraft, MemoryDraft, Runtime, SimulatedClock, TurnDraft, User, errors
+from reverie import (
+    Config,
+    EntityDraft,
+    MemoryDraft,
+    Runtime,
+    SimulatedClock,
+    TurnDraft,
+    User,
+    errors,
+)
 from reverie.models.standin import HashEmbedder
 
 
@@ -50,7 +59,7 @@ class Guard:
 
 @pytest.fixture
 def guard(tmp_path: Path) -> Iterator[Guard]:
-    with opened(tmp_path / "data", background=False) as rt:
+    with opened(tmp_path / "data", background=False, partitions=1) as rt:
         found = Guard(rt)
         yield found
         found.goes_on()

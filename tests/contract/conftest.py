@@ -3,6 +3,7 @@ world of its own, because an actor takes a second to start."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def ray_cluster() -> Iterator[None]:
         object_store_memory=128 * 1024 * 1024,
         include_dashboard=False,
         log_to_driver=False,
-        logging_level="error",
+        logging_level=logging.ERROR,
     )
     yield
     ray.shutdown()

@@ -8,7 +8,6 @@ from support import DAY, START, Factory, Home, shown
 from reverie import EntityDraft, TurnDraft, errors
 from reverie.memory_graph.drafts import MemoryDraft
 
-
 # -- add --------------------------------------------------------------------------------
 
 

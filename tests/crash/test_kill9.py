@@ -40,14 +40,14 @@ def test_kill_9_loses_nothing_doubles_nothing_and_leaves_nothing_half_done(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("bug", "kind"),
+    ("bug", "kinds"),
     [
-        ("ack-before-commit", "lost"),
-        ("no-request-ids", "duplicated"),
-        ("commit-in-pieces", "partial"),
+        ("ack-before-commit", ["lost"]),
+        ("no-request-ids", ["duplicated"]),
+        ("commit-in-pieces", ["partial", "lost"]),  # lost: an extraction that was cut in two
     ],
 )
-def test_a_planted_bug_is_found(bug: str, kind: str, tmp_path: Path) -> None:
+def test_a_planted_bug_is_found(bug: str, kinds: list[str], tmp_path: Path) -> None:
     status, summary = kill9(tmp_path, 60, "--bug", bug)
     assert status == 1
-    assert getattr(summary, kind) > 0
+    assert any(getattr(summary, kind) for kind in kinds)
