@@ -1,4 +1,4 @@
-"""What models and callers propose; `plan.py` turns a draft into events with ids.
+"""What models and callers propose; `write.py` turns a draft into events with ids.
 
 These are plain values that travel between client and shard. They hold no ids of new things: ids
 are given by the shard that owns the graph, in journal order.

@@ -100,7 +100,7 @@ class InvalidLimitError(InputError):
 
 
 class InvalidMetadataError(InputError):
-    """Metadata is not a small flat mapping, or tries to set a reserved key such as `user_id`."""
+    """Metadata is no small mapping of JSON values, or sets a reserved key such as `user_id`."""
 
 
 class InvalidValueError(InputError):

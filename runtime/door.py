@@ -31,6 +31,7 @@ Message: TypeAlias = str | Mapping[str, Any] | TurnDraft
 Messages: TypeAlias = Message | Sequence[Message]
 
 MAX_LIMIT = 10_000
+MAX_TURNS = 10_000  # of one call, which is one transaction
 MAX_TAGS = 64
 MAX_METADATA_BYTES = 16 * 1024
 MAX_LEVELS = 16  # of nesting in metadata and filters
@@ -252,7 +253,11 @@ def messages(value: object, *, session: str, at: object, max_bytes: int) -> list
         raise InvalidValueError(msg, what="messages")
     said_at = optional_time(at, "at")
     default = check_id(session, "session")
-    return [_message(item, default, said_at, max_bytes) for item in items]
+    drafts = [_message(item, default, said_at, max_bytes) for item in items]
+    if len(drafts) > MAX_TURNS:
+        msg = f"{len(drafts):,} turns in one call; at most {MAX_TURNS:,}: use several calls"
+        raise InvalidLimitError(msg, what="messages")
+    return drafts
 
 
 def _message(item: Any, session: str, said_at: float | None, max_bytes: int) -> TurnDraft:

@@ -261,23 +261,10 @@ class Runtime:
             for user_id, given in messages.items()
         }
         infer = infer and self.config.extractor != "off"
-        embedder = self.mind.embedder(check_id(world, "world"))
-        commands: list[c.AddTurns] = []
-        for user, turns in drafts.items():
-            chunk = turns
-            if not infer:
-                vectors = embedder.embed([t.text for t in turns], "passage")
-                chunk = [
-                    msgspec.structs.replace(t, vector=as_bytes(v))
-                    for t, v in zip(turns, vectors, strict=True)
-                ]
-            commands.append(
-                c.AddTurns(
-                    **user._write(self.new_request_id(), with_vectors=not infer),  # noqa: SLF001
-                    turns=tuple(chunk),
-                    extract=infer,
-                )
-            )
+        commands = [
+            user.turns_command(turns, self.new_request_id(), infer=infer)
+            for user, turns in drafts.items()
+        ]
         results: dict[str, AddResult] = {}
         for user, answer in zip(drafts, self._router.call_many(commands), strict=True):
             added: c.Added = raise_error(answer)

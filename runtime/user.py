@@ -12,7 +12,14 @@ from msgspec import UNSET, UnsetType
 from reverie import door
 from reverie.actors import commands as c
 from reverie.memory_graph.context import Context, assemble, utc_day
-from reverie.memory_graph.drafts import OWNER, EntityDraft, Kept, MemoryDraft, RelationDraft
+from reverie.memory_graph.drafts import (
+    OWNER,
+    EntityDraft,
+    Kept,
+    MemoryDraft,
+    RelationDraft,
+    TurnDraft,
+)
 from reverie.memory_graph.errors import InvalidValueError, UnknownMemoryError
 from reverie.memory_graph.ids import Key, check_id
 from reverie.memory_graph.state import as_bytes
@@ -21,7 +28,6 @@ from reverie.memory_graph.views import EntityView, Hit, Item
 if TYPE_CHECKING:
     from reverie.runtime import Runtime
 
-MAX_TURNS_PER_COMMAND = 256
 CONTEXT_HITS = 50
 
 
@@ -83,8 +89,8 @@ class User:
     ) -> AddResult:
         """Store turns of a conversation, and extract memories from them.
 
-        The turns are on disk when this returns. Extraction goes on in the background and survives
-        a crash; `wait=True` waits for it.
+        The turns (at most 10,000) are on disk when this returns, all or none of them. Extraction
+        goes on in the background and survives a crash; `wait=True` waits for it.
 
         Args:
             messages: a text, a mapping or a sequence of them. Keys of a mapping: text (or
@@ -100,31 +106,30 @@ class User:
             messages, session=session, at=at, max_bytes=self._rt.config.max_text_bytes
         )
         request_id = self._request(request_id)
-        mind = self._rt.mind.embedder(self.key.world)
         infer = infer and self._rt.config.extractor != "off"
-        ids: list[str] = []
-        for start in range(0, len(drafts), MAX_TURNS_PER_COMMAND):
-            chunk = drafts[start : start + MAX_TURNS_PER_COMMAND]
-            if not infer:
-                vectors = mind.embed([d.text for d in chunk], "passage")
-                chunk = [
-                    msgspec.structs.replace(d, vector=as_bytes(v))
-                    for d, v in zip(chunk, vectors, strict=True)
-                ]
-            command = c.AddTurns(
-                **self._write(request_id and f"{request_id}/{start}", with_vectors=not infer),
-                turns=tuple(chunk),
-                extract=infer,
-            )
-            added: c.Added = self._rt.call(command)
-            ids += added.ids
+        added: c.Added = self._rt.call(self.turns_command(drafts, request_id, infer=infer))
         kept: list[Kept] = []
         if infer and drafts:
             if wait:
                 kept = self._rt.ingestor.drain(self.key)
             else:
                 self._rt.ingestor.wake(self.key)
-        return AddResult(ids, kept)
+        return AddResult(added.ids, kept)
+
+    def turns_command(
+        self, drafts: Sequence[TurnDraft], request_id: str | None, *, infer: bool
+    ) -> c.AddTurns:
+        """Return the command that stores checked turns; they are embedded here unless extraction
+        will do it."""
+        if not infer:
+            embedder = self._rt.mind.embedder(self.key.world)
+            vectors = embedder.embed([d.text for d in drafts], "passage")
+            drafts = [
+                msgspec.structs.replace(d, vector=as_bytes(v))
+                for d, v in zip(drafts, vectors, strict=True)
+            ]
+        shared = self._write(request_id, with_vectors=not infer)
+        return c.AddTurns(**shared, turns=tuple(drafts), extract=infer)
 
     def remember(  # noqa: PLR0913
         self,

@@ -1,6 +1,6 @@
 """The catalog of a data folder: its worlds and tags, and the operations that are under way.
 
-Written by the runtime alone. An operation over all partitions (checkpoint, rewind, fork, forget)
+Written by the runtime alone. An operation over all partitions (checkpoint, rewind, fork, drop)
 is noted as an intent before its first step and struck out after its last one; what is found
 unfinished at the next start is done again.
 """
