@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 from reverie.actors import commands as c
 from reverie.actors.lane import Lane, Transport, raise_error
-from reverie.actors.shard import ShardSettings, open_shard
-from reverie.memory_graph.errors import ReverieError
+from reverie.actors.residents import ShardSettings
+from reverie.actors.shard import open_shard
+from reverie.memory_graph.errors import ClosedError, ReverieError
 from reverie.memory_graph.ids import partition_of
 
 
@@ -90,7 +91,11 @@ class Router:
             for lane in groups:
                 run(lane)
         else:
-            list(self._pool.map(run, groups))
+            try:
+                list(self._pool.map(run, groups))
+            except RuntimeError:  # the pool takes no more, nor did the lanes, which close first
+                msg = "the runtime is closed"
+                return [ClosedError(msg) for _ in commands]
         return answers
 
     def everywhere(self, command: c.ShardCommand) -> list[Any]:

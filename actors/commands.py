@@ -284,6 +284,14 @@ class ImportUser(Command, frozen=True, kw_only=True, tag="import"):
     operation: str
 
 
+class Scrub(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="scrub"):
+    """Finish an erasure whose rows are gone: remove the files `name`*, leave no copy in the
+    partition. Answer: bool, False from a shard that does not own the partition."""
+
+    partition: int
+    name: str
+
+
 class CheckShard(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="check_shard"):
     """Answer: list of problems in this shard's files."""
 
@@ -322,7 +330,7 @@ UserCommand: TypeAlias = (
     | Forget
     | ImportUser
 )
-ShardCommand: TypeAlias = ListUsers | ListPending | Slot | ExportSlot | CheckShard | Flush
+ShardCommand: TypeAlias = ListUsers | ListPending | Slot | ExportSlot | Scrub | CheckShard | Flush
 AnyCommand: TypeAlias = UserCommand | ShardCommand
 
 
@@ -497,6 +505,7 @@ ANSWERS: dict[type[Any], Any] = {
     Slot: int,
     ExportSlot: list[bytes],
     ImportUser: bool,
+    Scrub: bool,
     CheckShard: list[str],
     Flush: ShardStats,
 }

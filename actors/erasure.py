@@ -7,7 +7,6 @@ either alone leaves copies. Then the files are searched for byte strings of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -20,9 +19,7 @@ MAX_NEEDLES = 1024
 MIN_NEEDLE_BYTES = 8  # shorter strings occur by chance
 
 
-def erase_user(
-    folder: Path, partition: Partition, key: Key, texts: Sequence[str], index: Path
-) -> Erased:
+def erase_user(folder: Path, partition: Partition, key: Key, texts: Sequence[str]) -> Erased:
     """Erase everything of a user and search the data folder for its strings.
 
     Args:
@@ -30,7 +27,6 @@ def erase_user(
         partition: the partition that owns the user.
         key: the user.
         texts: texts of the user, to look for afterwards; at most 1,024 of them are, evenly chosen.
-        index: its vector index file, which may not exist.
 
     Returns:
         What was removed and found; `found` is empty when nothing of the user is left.
@@ -39,10 +35,8 @@ def erase_user(
     existed = partition.state(key) is not None
     with partition.write() as txn:
         counts = txn.erase(key)
+    remove_files(folder, key_hash(key).hex())
     partition.scrub()
-    for path in (index, index.with_suffix(".sum"), *traces_of(folder, key)):
-        with suppress(FileNotFoundError):
-            path.unlink()
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     left: list[str] = []
@@ -70,6 +64,8 @@ def _key_bytes(key: Key) -> list[bytes]:
     return [user] if len(user) >= MIN_NEEDLE_BYTES else []
 
 
-def traces_of(folder: Path, key: Key) -> list[Path]:
-    """Return the trace files of a user."""
-    return sorted((folder / "traces").glob(f"{key_hash(key).hex()}*"))
+def remove_files(folder: Path, name: str) -> None:
+    """Remove a user's vector index and traces; `name` is its `key_hash` in hex."""
+    for kind in ("indices", "traces"):
+        for path in (folder / kind).glob(f"{name}*"):
+            path.unlink(missing_ok=True)

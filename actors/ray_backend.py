@@ -23,7 +23,8 @@ from ray import exceptions as ray_errors
 
 from reverie.actors import commands as c
 from reverie.actors.lane import Transport, raise_error
-from reverie.actors.shard import ShardSettings, open_shard
+from reverie.actors.residents import ShardSettings
+from reverie.actors.shard import open_shard
 from reverie.memory_graph.errors import (
     InternalError,
     ReverieError,
@@ -209,6 +210,7 @@ class RayBackend:
 
 def _start_ray(address: str | None, actors: int) -> None:
     """Start Ray in this machine, quietly and small, or connect to a cluster."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports its use unless told not to
     if address is not None:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         return

@@ -28,8 +28,8 @@ from reverie.memory_graph.views import (
     Hit,
     Item,
     RelationView,
+    as_item,
     entity_view,
-    item,
 )
 from reverie.memory_graph.visible import Moment, is_live, is_visible, relation_holds
 
@@ -132,7 +132,7 @@ def get(memory: UserMemory, node_id: str) -> Item | None:
     node = memory.graph.node(node_id)
     if not isinstance(node, Readable):
         node = memory.graph.node(memory.graph.externals.get(node_id, ""))
-    return Item(**item(memory, node)) if isinstance(node, Readable) else None  # type: ignore[arg-type]
+    return as_item(memory, node) if isinstance(node, Readable) else None
 
 
 def _matching(memory: UserMemory, command: c.ListItems) -> Iterator[Readable]:
@@ -169,7 +169,7 @@ def list_items(memory: UserMemory, command: c.ListItems) -> c.Page:
         if order[node.id] <= start:
             continue
         if len(items) < command.limit:
-            items.append(Item(**item(memory, node)))  # type: ignore[arg-type]
+            items.append(as_item(memory, node, moment_of(command)))
         else:
             more = True
     return c.Page(items, total, items[-1].id if more else None)
@@ -197,7 +197,7 @@ def history(memory: UserMemory, memory_id: str) -> list[Item]:
                 work.append(other)
     found = [graph.get(m, n.Memory) for m in chain]
     found.sort(key=lambda m: (m.recorded_at, g.number(m.id)))
-    return [Item(**item(memory, m)) for m in found]  # type: ignore[arg-type]
+    return [as_item(memory, m) for m in found]
 
 
 def entities(memory: UserMemory, command: c.Entities) -> list[EntityView]:
@@ -241,7 +241,7 @@ def neighbors(memory: UserMemory, command: c.Neighbors) -> c.Neighborhood | None
         None if entity is None else entity_view(entity),
         relations[: command.limit],
         related[: command.limit],
-        [Item(**item(memory, node)) for node in mentioned[: command.limit]],  # type: ignore[arg-type]
+        [as_item(memory, node, moment) for node in mentioned[: command.limit]],
     )
 
 

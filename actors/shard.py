@@ -16,9 +16,7 @@ fails, the changed states are thrown away and read again from disk.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from traceback import format_exc
@@ -28,16 +26,14 @@ import msgspec
 import structlog
 
 from reverie.actors import commands as c
-from reverie.actors.erasure import erase_user
+from reverie.actors.erasure import erase_user, remove_files
 from reverie.actors.reads import read
+from reverie.actors.residents import Residents, ShardSettings
 from reverie.actors.writes import Outbox, write
-from reverie.memory_graph import events
 from reverie.memory_graph import nodes as n
-from reverie.memory_graph.apply import apply
 from reverie.memory_graph.check import check_memory
 from reverie.memory_graph.errors import (
     InternalError,
-    InvariantError,
     JournalDamagedError,
     RequestReusedError,
     ReverieError,
@@ -45,55 +41,16 @@ from reverie.memory_graph.errors import (
     StorageError,
     StorageFailedError,
 )
-from reverie.memory_graph.events import decode_event, encode_event
-from reverie.memory_graph.ids import Key, key_hash, partition_of
-from reverie.memory_graph.snapshot import decode_snapshot, encode_snapshot
+from reverie.memory_graph.events import encode_event
+from reverie.memory_graph.ids import Key, key_hash
 from reverie.memory_graph.state import UserMemory
-from reverie.memory_graph.store import Loaded, Partition, Transaction, UserImage
+from reverie.memory_graph.store import Partition, Transaction, UserImage
 from reverie.memory_graph.write import Writer
 
 log = structlog.get_logger(__name__)
 
 MAX_TOUCHES = 64  # readings kept in memory per user before they are journaled
 PASSIVATION_TAIL_BYTES = 64 * 1024  # a longer tail is snapshotted when its user leaves memory
-
-
-class ShardSettings(msgspec.Struct, frozen=True):
-    """Limits of one shard.
-
-    Attributes:
-        byte_budget: estimated bytes of resident users; the least recently used leave above it.
-        exact_limit: rows up to which vector search is exact.
-        snapshot_min_bytes: a journal tail shorter than this never causes a snapshot.
-    """
-
-    byte_budget: int = 2 * 1024**3
-    exact_limit: int = 4000
-    snapshot_min_bytes: int = 1024 * 1024
-
-
-class Resident:
-    """A user in memory. `touches` are readings that its state knows and the journal does not yet:
-    applied at once, so that answers do not depend on when they are journaled."""
-
-    __slots__ = (
-        "generation",
-        "index_seq",
-        "memory",
-        "size_bytes",
-        "snapshot_bytes",
-        "tail_bytes",
-        "touches",
-    )
-
-    def __init__(self, memory: UserMemory, generation: int) -> None:
-        self.memory = memory
-        self.generation = generation
-        self.tail_bytes = 0
-        self.snapshot_bytes = 0
-        self.size_bytes = 0
-        self.index_seq = -1  # at which the saved vector index was up to date
-        self.touches: list[events.Event] = []
 
 
 class Shard:
@@ -116,14 +73,13 @@ class Shard:
             settings: limits.
             owner: who owns them, for people; used again when one has to be reopened.
         """
-        self.owner = owner
-        self._failed: set[int] = set()  # partitions to reopen, after an input/output error
-        self.folder = folder
-        self.partitions = dict(partitions)
-        self.partition_count = partition_count
+        self.residents = Residents(folder, partitions, partition_count, settings, owner)
         self.settings = settings
-        self._residents: OrderedDict[Key, Resident] = OrderedDict()
-        self._resident_bytes = 0
+
+    @property
+    def partitions(self) -> Mapping[int, Partition]:
+        """The open partitions, by number; empty once closed."""
+        return self.residents.partitions
 
     # -- the one entrance --------------------------------------------------------------
 
@@ -138,7 +94,7 @@ class Shard:
         others: list[int] = []
         for i, command in enumerate(batch):
             if isinstance(command, c.Write):
-                writes.setdefault(partition_of(command.key, self.partition_count), []).append(i)
+                writes.setdefault(self.residents.number(command.key), []).append(i)
             else:
                 others.append(i)
         for number, places in writes.items():
@@ -150,14 +106,14 @@ class Shard:
                 answers[i] = exc
                 command = batch[i]
                 if isinstance(exc, StorageFailedError) and isinstance(command, c.Command):
-                    self._failed.add(self._number(command.key))
+                    self.residents.failed.add(self.residents.number(command.key))
             except Exception as exc:  # noqa: BLE001 (a fault of ours must not stop the shard)
                 log.error("command failed", command=type(batch[i]).__name__, trace=format_exc())
                 answers[i] = InternalError(f"{type(exc).__name__}: {exc}")
-        self._make_room()
+        self.residents.make_room()
         return answers
 
-    def _other(self, command: c.AnyCommand) -> Any:
+    def _other(self, command: c.AnyCommand) -> Any:  # noqa: C901 (one branch a kind)
         match command:
             case c.Stats():
                 return self._stats(command.key)
@@ -184,22 +140,20 @@ class Shard:
                 return self._import(command)
             case c.CheckShard():
                 return [line for p in self.partitions.values() for line in p.check()]
+            case c.Scrub():
+                return self._scrub(command)
             case c.Flush():
-                return self._flush(snapshot=command.snapshot)
+                self.residents.flush(snapshot=command.snapshot)
+                return c.ShardStats(
+                    len(self.residents), self.residents.size_bytes, sorted(self.partitions)
+                )
             case _:
                 msg = f"unknown command {type(command).__name__}"
                 raise InternalError(msg)
 
     def close(self) -> None:
         """Journal pending touches and close the partitions. Safe to call twice."""
-        if not self.partitions:
-            return
-        with suppress(StorageError):  # what was acknowledged is on disk; touches are not
-            self._flush(snapshot=False)
-        for partition in self.partitions.values():
-            partition.close()
-        self.partitions = {}
-        self._residents.clear()
+        self.residents.close()
 
     # -- writing -----------------------------------------------------------------------
 
@@ -208,7 +162,7 @@ class Shard:
     ) -> None:
         touched: set[Key] = set()
         try:
-            partition = self._partition(number)
+            partition = self.residents.partition(number)
             with partition.write() as txn:
                 for i, command in commands:
                     touched.add(command.key)
@@ -221,9 +175,9 @@ class Shard:
         except Exception as exc:  # noqa: BLE001 (whatever it is, nothing was acknowledged)
             error = exc if isinstance(exc, ReverieError) else _internal(exc)
             for key in touched:
-                self._drop(key)
+                self.residents.drop(key)
             if isinstance(exc, StorageFailedError):
-                self._failed.add(number)
+                self.residents.failed.add(number)
             self._answer_alone(number, commands, answers, error)
             return
         for key in touched:
@@ -253,7 +207,7 @@ class Shard:
             if (seen := _result_of(txn, command, fingerprint)) is not None:
                 return msgspec.msgpack.decode(seen, type=c.ANSWERS[type(command)])
         key = command.key
-        resident = self._resident(
+        resident = self.residents.get(
             partition, key, create=not isinstance(command, c.Settle | c.FailTurn)
         )
         if resident is None:
@@ -265,251 +219,54 @@ class Shard:
             if writer.is_changed:  # perhaps half applied: read it again, from this transaction
                 if resident.touches:
                     txn.append(key, [encode_event(event) for event in resident.touches])
-                self._drop(key)
+                self.residents.drop(key)
             raise
-        self._append(txn, key, resident, writer.events)
+        self.residents.append(txn, key, resident, writer.events)
         box.apply(txn, key)
         if command.request_id is not None:
             kept_as = f"{_scope(command)}{command.request_id}"
             txn.keep_result(kept_as, key, fingerprint, msgspec.msgpack.encode(answer))
         return answer
 
-    @staticmethod
-    def _append(
-        txn: Transaction, key: Key, resident: Resident, fresh: Sequence[events.Event] = ()
-    ) -> None:
-        """Journal the readings that wait, then what a write has just applied."""
-        rows = [encode_event(event) for event in (*resident.touches, *fresh)]
-        resident.touches.clear()
-        if not rows:
-            return
-        head = txn.append(key, rows)
-        if head != resident.memory.seq:
-            msg = f"journal head {head} and state {resident.memory.seq} of {key} differ"
-            raise InvariantError(msg)
-        resident.tail_bytes += sum(map(len, rows))
-
     def _after_write(self, partition: Partition, key: Key) -> None:
-        resident = self._residents.get(key)
+        resident = self.residents.peek(key)
         if resident is None:
             return
         if resident.memory.seq == 0:  # nothing was written: this user does not exist
-            self._drop(key)
+            self.residents.drop(key)
             return
-        self._resize(resident)
+        self.residents.resize(resident)
         if resident.tail_bytes > max(self.settings.snapshot_min_bytes, resident.snapshot_bytes):
-            self._snapshot(partition, [key])
-
-    def _snapshot(self, partition: Partition, keys: Iterable[Key]) -> None:
-        """Write snapshots; a failure costs only time at the next opening, never data."""
-        try:
-            with partition.write() as txn:
-                for key in keys:
-                    resident = self._residents[key]
-                    blob = encode_snapshot(resident.memory)
-                    txn.save_snapshot(
-                        key, resident.memory.seq, blob, embedder=resident.memory.embedder or ""
-                    )
-                    resident.snapshot_bytes, resident.tail_bytes = len(blob), 0
-        except ReverieError as exc:
-            log.warning("snapshot failed", partition=partition.path.name, error=str(exc))
-            for key in keys:  # measure again what is on disk at the next activation
-                self._drop(key)
-
-    # -- residency ---------------------------------------------------------------------
-
-    def _partition(self, number: int) -> Partition:
-        """Return an open partition; one that failed is recovered from disk first."""
-        partition = self.partitions.get(number)
-        if partition is None:
-            msg = f"partition {number} is not owned by this shard"
-            raise InternalError(msg)
-        if number in self._failed:
-            for key in [k for k in self._residents if self._number(k) == number]:
-                self._drop(key)
-            with suppress(StorageError):
-                partition.close()
-            partition = Partition.open(partition.path, index=number, owner=self.owner)
-            self.partitions[number] = partition
-            self._failed.discard(number)
-        return partition
-
-    def _number(self, key: Key) -> int:
-        return partition_of(key, self.partition_count)
+            self.residents.snapshot(partition, [key])
 
     def _users(self, partition: Partition, world: str | None) -> Iterable[Key]:
         worlds = partition.worlds() if world is None else [world]
         return (Key(w, u) for w in worlds for u in partition.users(w))
 
-    def _resident(self, partition: Partition, key: Key, *, create: bool) -> Resident | None:
-        """Return the user's state, from memory or from disk; None when it does not exist."""
-        resident = self._residents.get(key)
-        if resident is not None:
-            self._residents.move_to_end(key)
-            return resident
-        loaded = partition.load(key)
-        if loaded is None:
-            if not create:
-                return None
-            fresh = UserMemory(exact_limit=self.settings.exact_limit)
-            resident = Resident(fresh, partition.next_generation(key))
-        else:
-            resident = self._activate(key, loaded)
-        self._residents[key] = resident
-        self._resize(resident)
-        return resident
-
-    def _activate(self, key: Key, loaded: Loaded) -> Resident:
-        """Build a state from a snapshot and the events after it."""
-        for warning in loaded.warnings:
-            log.warning("snapshot passed over", world=key.world, user_id=key.user_id, why=warning)
-        limit = self.settings.exact_limit
-        seq = loaded.snapshot_seq
-        try:
-            memory = UserMemory(exact_limit=limit)
-            if loaded.snapshot is not None:
-                memory = decode_snapshot(loaded.snapshot, exact_limit=limit)
-            for seq, payload in loaded.tail:  # noqa: B007 (named in the error)
-                apply(memory, decode_event(payload))
-        except (ReverieError, msgspec.DecodeError) as exc:
-            msg = (
-                f"the journal of user {key.user_id!r} in world {key.world!r} cannot be applied at "
-                f"sequence {seq}: {exc}"
-            )
-            raise JournalDamagedError(msg, world=key.world, user_id=key.user_id, seq=seq) from exc
-        memory.seq = loaded.seq
-        resident = Resident(memory, loaded.generation)
-        self._load_index(key, resident)
-        resident.snapshot_bytes = len(loaded.snapshot or b"")
-        resident.tail_bytes = sum(len(payload) for _, payload in loaded.tail)
-        return resident
-
-    def _resize(self, resident: Resident) -> None:
-        self._resident_bytes -= resident.size_bytes
-        resident.size_bytes = resident.memory.size_bytes
-        self._resident_bytes += resident.size_bytes
-
-    def _drop(self, key: Key) -> None:
-        """Forget a state in memory; the disk has the truth."""
-        resident = self._residents.pop(key, None)
-        if resident is not None:
-            self._resident_bytes -= resident.size_bytes
-
-    def _make_room(self) -> None:
-        """Let the least recently used users leave memory until the byte budget is kept."""
-        if self._resident_bytes <= self.settings.byte_budget:
-            return
-        leaving: dict[int, list[Key]] = {}
-        freed = 0
-        target = self._resident_bytes - self.settings.byte_budget * 15 // 16
-        for key, resident in self._residents.items():
-            if freed >= target or freed + resident.size_bytes >= self._resident_bytes:
-                break
-            freed += resident.size_bytes
-            leaving.setdefault(partition_of(key, self.partition_count), []).append(key)
-        for number, keys in leaving.items():
-            try:
-                self._passivate(self._partition(number), keys)
-            except StorageError as exc:  # what was answered already stays true
-                log.warning("no room made", partition=number, error=str(exc))
-
-    def _passivate(self, partition: Partition, keys: Sequence[Key]) -> None:
-        self._flush_touches(partition, keys)
-        long = [
-            key
-            for key in keys
-            if (resident := self._residents.get(key)) is not None
-            and resident.tail_bytes > max(PASSIVATION_TAIL_BYTES, resident.snapshot_bytes // 4)
-        ]
-        if long:
-            self._snapshot(partition, long)
-        for key in keys:
-            if (resident := self._residents.get(key)) is not None:
-                self._save_index(key, resident)
-            self._drop(key)
-
-    def _flush_touches(self, partition: Partition, keys: Iterable[Key]) -> None:
-        waiting = [k for k in keys if (r := self._residents.get(k)) is not None and r.touches]
-        if not waiting:
-            return
-        try:
-            with partition.write() as txn:
-                for key in waiting:
-                    self._append(txn, key, self._residents[key])
-        except (StorageError, InvariantError) as exc:
-            log.warning("touches lost", partition=partition.path.name, error=str(exc))
-            for key in waiting:
-                self._drop(key)
-
-    def _flush(self, *, snapshot: bool) -> c.ShardStats:
-        by_partition: dict[int, list[Key]] = {}
-        for key in self._residents:
-            by_partition.setdefault(partition_of(key, self.partition_count), []).append(key)
-        for number, keys in by_partition.items():
-            partition = self._partition(number)
-            self._flush_touches(partition, keys)
-            for key in keys:
-                if (resident := self._residents.get(key)) is not None:
-                    self._save_index(key, resident)
-            if snapshot:
-                long = [k for k in keys if k in self._residents and self._residents[k].tail_bytes]
-                if long:
-                    self._snapshot(partition, long)
-        return c.ShardStats(len(self._residents), self._resident_bytes, sorted(self.partitions))
-
-    # -- the vector index of large users, beside the snapshots -------------------------
-
-    def _index_path(self, key: Key) -> Path:
-        return self.folder / "indices" / f"{key_hash(key).hex()}.hnsw"
-
-    def _load_index(self, key: Key, resident: Resident) -> None:
-        vectors = resident.memory.vectors
-        if vectors is None or len(vectors) <= self.settings.exact_limit:
-            return
-        path = self._index_path(key)
-        with suppress(OSError, ReverieError):
-            digest = path.with_suffix(".sum").read_text(encoding="ascii").strip()
-            if vectors.load_index(path, digest):
-                resident.index_seq = resident.memory.seq
-
-    def _save_index(self, key: Key, resident: Resident) -> None:
-        """Keep an approximate index so that it need not be rebuilt; losing it costs only time."""
-        vectors = resident.memory.vectors
-        if vectors is None or len(vectors) <= self.settings.exact_limit:
-            return
-        if resident.index_seq == resident.memory.seq or vectors.backlog:
-            return
-        path = self._index_path(key)
-        try:
-            path.with_suffix(".sum").write_text(vectors.save_index(path), encoding="ascii")
-            resident.index_seq = resident.memory.seq
-        except OSError as exc:
-            log.warning("index not saved", path=path.name, error=str(exc))
-
     # -- reading -----------------------------------------------------------------------
 
     def _read(self, command: c.Read) -> Any:
         key = command.key
-        partition = self._partition(self._number(key))
-        resident = self._resident(partition, key, create=False)
+        partition = self.residents.partition(self.residents.number(key))
+        resident = self.residents.get(partition, key, create=False)
         if resident is None:
             if isinstance(command, c.Digest):
                 return ""
             return read(UserMemory(), command)
         if isinstance(command, c.Digest):
-            self._flush_touches(partition, [key])
+            self.residents.flush_touches(partition, [key])
         answer = read(resident.memory, command)
         if isinstance(command, c.Search) and command.touch and command.as_of is None and answer:
             writer = Writer(resident.memory, command.now)
             writer.touch([hit.id for hit in answer], command.now)
             resident.touches += writer.events
             if len(resident.touches) >= MAX_TOUCHES:
-                self._flush_touches(partition, [key])
+                self.residents.flush_touches(partition, [key])
         return answer
 
     def _stats(self, key: Key) -> c.UserStats:
-        partition = self._partition(self._number(key))
-        resident = self._resident(partition, key, create=False)
+        partition = self.residents.partition(self.residents.number(key))
+        resident = self.residents.get(partition, key, create=False)
         if resident is None:
             return c.UserStats()
         memory = resident.memory
@@ -536,9 +293,9 @@ class Shard:
     def _turns(self, command: c.Turns) -> c.TurnBatch:
         """Return the oldest pending turns of a user, and what was said before the first."""
         key = command.key
-        partition = self._partition(self._number(key))
+        partition = self.residents.partition(self.residents.number(key))
         ids = partition.pending_of(key, command.limit)
-        resident = self._resident(partition, key, create=False) if ids else None
+        resident = self.residents.get(partition, key, create=False) if ids else None
         if resident is None:
             return c.TurnBatch(0, [], [])
         graph = resident.memory.graph
@@ -578,26 +335,34 @@ class Shard:
     # -- erasure and save slots --------------------------------------------------------
 
     def _forget(self, key: Key) -> c.Erased:
-        partition = self._partition(self._number(key))
+        partition = self.residents.partition(self.residents.number(key))
         try:
-            resident = self._resident(partition, key, create=False)
+            resident = self.residents.get(partition, key, create=False)
         except JournalDamagedError:
             resident = None  # what cannot be read must still be erasable
         texts = [] if resident is None else _texts(resident.memory)
-        self._drop(key)
-        return erase_user(self.folder, partition, key, texts, self._index_path(key))
+        self.residents.drop(key)
+        return erase_user(self.residents.folder, partition, key, texts)
+
+    def _scrub(self, command: c.Scrub) -> bool:
+        """Finish an erasure that a crash interrupted after its rows were gone."""
+        if command.partition not in self.partitions:
+            return False
+        remove_files(self.residents.folder, command.name)
+        self.residents.partition(command.partition).scrub()
+        return True
 
     def _slot(self, command: c.Slot) -> int:
         count = 0
         for partition in self.partitions.values():
             here = [
                 k
-                for k in self._residents
+                for k in self.residents.keys()  # noqa: SIM118 (a copy: users are dropped below)
                 if k.world == command.world
-                and self.partitions.get(partition_of(k, self.partition_count)) is partition
+                and self.partitions.get(self.residents.number(k)) is partition
             ]
             if command.action == "pin":
-                self._flush_touches(partition, here)
+                self.residents.flush_touches(partition, here)
             with partition.write() as txn:
                 match command.action:
                     case "pin":
@@ -611,22 +376,22 @@ class Shard:
                         raise InternalError(msg)
             if command.action == "rewind":
                 for key in here:
-                    self._drop(key)
+                    self.residents.drop(key)
         return count
 
     def _import(self, command: c.ImportUser) -> bool:
-        partition = self._partition(partition_of(command.key, self.partition_count))
+        partition = self.residents.partition(self.residents.number(command.key))
         image = msgspec.msgpack.decode(command.image, type=UserImage)
         with partition.write() as txn:
             txn.import_user(image, command.world, operation=command.operation)
-        self._drop(command.key)
+        self.residents.drop(command.key)
         return True
 
     def check_user(self, key: Key) -> list[str]:
         """Return the broken invariants of one user; damage on disk is a line too."""
-        partition = self._partition(self._number(key))
+        partition = self.residents.partition(self.residents.number(key))
         try:
-            resident = self._resident(partition, key, create=False)
+            resident = self.residents.get(partition, key, create=False)
         except ReverieError as exc:
             return [str(exc)]
         return [] if resident is None else check_memory(resident.memory)

@@ -15,7 +15,7 @@ from reverie.memory_graph.drafts import EntityDraft, Kept, Operation
 from reverie.memory_graph.errors import InternalError, StaleGenerationError, UnknownMemoryError
 from reverie.memory_graph.ids import Key
 from reverie.memory_graph.store import Transaction
-from reverie.memory_graph.views import Item, item
+from reverie.memory_graph.views import Item, as_item
 from reverie.memory_graph.write import Writer, changed
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def write(  # noqa: C901
 
 def view(memory: UserMemory, memory_id: str) -> Item:
     """Return a memory as an `Item`."""
-    return Item(**item(memory, memory.graph.get(memory_id, n.Memory)))  # type: ignore[arg-type]
+    return as_item(memory, memory.graph.get(memory_id, n.Memory))
 
 
 def _claim_embedder(writer: Writer, command: c.Write) -> None:

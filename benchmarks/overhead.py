@@ -20,15 +20,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import hnswlib
-
-import reverie
-from benchmarks.support import (
+from bench_support import (
     SyntheticEmbedder,
     best_of,
     make_questions,
     make_texts,
     report,
 )
+
+import reverie
 from reverie.models.cached import CachedEmbedder
 from reverie.models.embedders import open_embedder
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from bench_support import SyntheticEmbedder, make_texts, peak_bytes, report, resident_bytes
 
 import reverie
-from benchmarks.support import SyntheticEmbedder, make_texts, peak_bytes, report, resident_bytes
 
 MIB = 1024 * 1024
 GROUP = 20  # users written in one call
@@ -167,5 +167,4 @@ def _progress(what: str, done: int, total: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     sys.exit(main())

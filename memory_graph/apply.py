@@ -46,12 +46,7 @@ def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one b
         case events.MemoryRetired():
             _retire(memory, event.id, event.status, event.at, event.valid_to, event.reason)
         case events.MemoryRestored():
-            kept: n.Memory = graph.get(event.id, n.Memory)
-            if kept.retired_at is not None:  # not of one that was only put away
-                kept.retired_at = kept.valid_to = None
-            kept.status, kept.retired_why = "active", ""
-            graph.activate(kept)
-            graph.veil(kept)
+            _restore(memory, event.id)
         case events.MemoryEdited():
             edited: n.Memory = graph.get(event.id, n.Memory)
             _edit(edited, event)
@@ -84,6 +79,7 @@ def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one b
         case events.RelationRetired():
             relation = graph.relation(event.id)
             relation.retired_at = event.at
+            relation.end_learned = relation.valid_to is None
             relation.valid_to = _end(relation.valid_to, event.valid_to, event.at)
             if relation.valid_from is not None and relation.valid_to < relation.valid_from:
                 relation.valid_to = relation.valid_from  # as for memories: it never held
@@ -192,9 +188,19 @@ def _retire(
     old.status, old.retired_why = status, why
     if status in {"superseded", "expired"}:  # no longer believed; the other two are only put away
         old.retired_at = at
+        old.end_learned = old.valid_to is None
         old.valid_to = _end(old.valid_to, valid_to, at)
         if old.valid_from is not None and old.valid_to < old.valid_from:
             old.valid_to = old.valid_from  # it never held: an empty interval, not a negative one
+
+
+def _restore(memory: UserMemory, memory_id: str) -> None:
+    kept: n.Memory = memory.graph.get(memory_id, n.Memory)
+    if kept.end_learned:
+        kept.valid_to = None
+    kept.status, kept.retired_at, kept.retired_why, kept.end_learned = "active", None, "", False
+    memory.graph.activate(kept)
+    memory.graph.veil(kept)
 
 
 def _edit(memory: n.Memory, event: events.MemoryEdited) -> None:

@@ -82,6 +82,7 @@ class Memory(_Node, gc=False, tag="memory"):
     valid_from: float | None = None
     valid_to: float | None = None
     retired_at: float | None = None  # recorded time at which it stopped being believed
+    end_learned: bool = False  # valid_to became known by its retirement, not before
     status: Status = "active"
     retired_why: str = ""
     confidence: float = 1.0
@@ -160,3 +161,4 @@ class Relation(msgspec.Struct, gc=False, array_like=True, tag="r"):
     confidence: float = 1.0
     source: str | None = None  # node id of the memory or message it came from
     kind: str = RELATION
+    end_learned: bool = False  # valid_to became known by its retirement, not before

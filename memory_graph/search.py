@@ -28,7 +28,7 @@ from reverie.memory_graph.spread import Reached, spread
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.text import normalise, query_terms
 from reverie.memory_graph.views import Hit, ItemType, item
-from reverie.memory_graph.visible import Moment, is_visible
+from reverie.memory_graph.visible import Moment, as_seen, is_visible
 from reverie.memory_graph.words import Asked
 
 # The weight of each signal. First values, by hand; z-scores are divided by 5 as the spread of
@@ -293,6 +293,8 @@ def _hit(
     names: Mapping[str, str],
     words: Sequence[str],
 ) -> Hit:
+    if isinstance(found.node, n.Memory):
+        found = found._replace(node=as_seen(found.node, query.moment))
     fields = item(memory, found.node)
     reasons = list(_reasons(memory, query, found, reached, names, words))
     return Hit(

@@ -8,6 +8,7 @@ import msgspec
 
 from reverie.memory_graph import nodes as n
 from reverie.memory_graph.state import UserMemory
+from reverie.memory_graph.visible import Moment, as_seen
 
 ItemType: TypeAlias = Literal["memory", "message", "summary"]
 
@@ -155,6 +156,15 @@ def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str
         fields["session"] = display(first.session)
         fields["speaker"] = first.speaker
     return fields
+
+
+def as_item(
+    memory: UserMemory, node: n.Memory | n.Message | n.Summary, moment: Moment | None = None
+) -> Item:
+    """Return a node as an `Item`, as it was believed at the moment that is read from."""
+    if moment is not None and isinstance(node, n.Memory):
+        node = as_seen(node, moment)
+    return Item(**item(memory, node))  # type: ignore[arg-type]
 
 
 def entity_view(entity: n.Entity) -> EntityView:

@@ -50,7 +50,23 @@ def is_visible(node: Memory | Message | Summary, moment: Moment) -> bool:
             return _is_memory_visible(node, moment)
 
 
+def as_seen(memory: Memory, moment: Moment) -> Memory:
+    """Return a memory as it was believed at the moment's `as_of`: an end that was learned later is
+    not known yet. The memory itself when nothing differs."""
+    as_of = moment.as_of
+    if as_of is None or memory.retired_at is None or memory.retired_at <= as_of:
+        return memory
+    return msgspec.structs.replace(
+        memory,
+        status="active",
+        retired_at=None,
+        retired_why="",
+        valid_to=None if memory.end_learned else memory.valid_to,
+    )
+
+
 def _is_memory_visible(memory: Memory, moment: Moment) -> bool:
+    memory = as_seen(memory, moment)
     if memory.status == "quarantined":
         return False
     if memory.status == "archived" and not moment.archived:
@@ -58,24 +74,24 @@ def _is_memory_visible(memory: Memory, moment: Moment) -> bool:
     at = moment.now if moment.as_of is None else moment.as_of
     if memory.ttl_s is not None and memory.recorded_at + memory.ttl_s <= at:
         return moment.retired
+    if memory.status == "expired":  # no longer believed to have held at any time
+        return moment.retired
     if moment.valid_at is not None:
         begins = memory.recorded_at if memory.valid_from is None else memory.valid_from
-        ends = memory.valid_to
-        return begins <= moment.valid_at and (ends is None or ends > moment.valid_at)
-    if memory.retired_at is None or moment.retired:
-        return True
-    return moment.as_of is not None and memory.retired_at > moment.as_of
+        return begins <= moment.valid_at and (
+            memory.valid_to is None or memory.valid_to > moment.valid_at
+        )
+    return memory.retired_at is None or moment.retired
 
 
 def relation_holds(relation: Relation, moment: Moment) -> bool:
     """Return whether a relation is believed, and holds, at the moment that is asked from."""
-    if moment.as_of is not None:
-        return relation.recorded_at <= moment.as_of and (
-            relation.retired_at is None or relation.retired_at > moment.as_of
-        )
-    if moment.valid_at is not None:
-        begins = relation.recorded_at if relation.valid_from is None else relation.valid_from
-        return begins <= moment.valid_at and (
-            relation.valid_to is None or relation.valid_to > moment.valid_at
-        )
-    return relation.retired_at is None
+    as_of = moment.as_of
+    if as_of is not None and relation.recorded_at > as_of:
+        return False
+    ended = relation.retired_at is not None and (as_of is None or relation.retired_at <= as_of)
+    if moment.valid_at is None:
+        return not ended
+    begins = relation.recorded_at if relation.valid_from is None else relation.valid_from
+    ends = relation.valid_to if ended or not relation.end_learned else None
+    return begins <= moment.valid_at and (ends is None or ends > moment.valid_at)

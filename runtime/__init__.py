@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from reverie.memory_graph.errors import ReverieError
     from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
     from reverie.models.protocol import Decider, Embedder, Extractor
+    from reverie.results import AddResult, ForgetReceipt
     from reverie.runtime import Checkpoint, Runtime, open  # noqa: A004 (reverie.open)
-    from reverie.user import AddResult, ForgetReceipt, User
+    from reverie.user import User
 
 __version__ = "0.1.0"
 
@@ -77,7 +78,8 @@ _HOMES = {
     "reverie.memory_graph.views": ("EntityView", "Hit", "Item", "RelationView"),
     "reverie.models.protocol": ("Decider", "Embedder", "Extractor"),
     "reverie.runtime": ("Checkpoint", "Runtime", "open"),
-    "reverie.user": ("AddResult", "ForgetReceipt", "User"),
+    "reverie.results": ("AddResult", "ForgetReceipt"),
+    "reverie.user": ("User",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

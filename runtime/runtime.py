@@ -17,7 +17,7 @@ from reverie.actors import commands as c
 from reverie.actors.backend import Backend, InlineBackend, Router
 from reverie.actors.ingest import IngestCounts, Ingestor
 from reverie.actors.lane import raise_error
-from reverie.actors.shard import ShardSettings
+from reverie.actors.residents import ShardSettings
 from reverie.clock import Clock, WallClock
 from reverie.config import Config, make_config
 from reverie.memory_graph.drafts import Kept, MemoryDraft
@@ -34,9 +34,10 @@ from reverie.memory_graph.store import DataFolder
 from reverie.memory_graph.views import Hit
 from reverie.mind import WorldMind
 from reverie.models.protocol import Embedder
+from reverie.results import AddResult, SearchOptions
 from reverie.slots import Slots
 from reverie.trace import Tracer
-from reverie.user import AddResult, SearchOptions, User, with_vector
+from reverie.user import User, with_vector
 
 log = structlog.get_logger(__name__)
 
@@ -409,6 +410,15 @@ class Runtime:
         """Give up a save slot; raises UnknownCheckpointError when there is none."""
         self._require_open()
         self._slots.drop(check_id(world, "world"), check_id(tag, "tag"))
+
+    # -- erasure -----------------------------------------------------------------------
+
+    def erase(self, key: Key) -> c.Erased:
+        """Erase a user for good; `User.forget` is the way to call it."""
+        self._require_open()
+        erased = self._slots.forget(key)
+        self.mind.forget(key.world)
+        return erased
 
     # -- models ------------------------------------------------------------------------
 

@@ -18,7 +18,10 @@ from reverie.actors import commands as c
 from reverie.actors.backend import Router
 from reverie.actors.lane import raise_error
 from reverie.memory_graph.errors import CheckpointExistsError, UnknownCheckpointError
+from reverie.memory_graph.ids import Key, key_hash, partition_of
 from reverie.memory_graph.store import Catalog, Tag, UserImage, World
+
+ERASURE = "forget"
 
 log = structlog.get_logger(__name__)
 
@@ -32,8 +35,20 @@ class SlotPlan(msgspec.Struct, frozen=True):
     new_world: str = ""
 
 
+class ErasurePlan(msgspec.Struct, frozen=True):
+    """What is left to do when a crash interrupts an erasure; says nothing of who was erased.
+
+    Attributes:
+        partition: where the user's rows were.
+        name: hash of the user, which its files are named by.
+    """
+
+    partition: int
+    name: str
+
+
 class Slots:
-    """Carries out save-slot operations; one at a time."""
+    """Carries out world-wide operations and erasures; one at a time."""
 
     def __init__(self, catalog: Catalog, router: Router, lock: threading.RLock) -> None:
         self._catalog = catalog
@@ -44,8 +59,12 @@ class Slots:
         """Finish what a crash interrupted."""
         for intent in self._catalog.unfinished():
             log.warning("finishing an interrupted operation", kind=intent.kind)
-            plan = msgspec.msgpack.decode(intent.payload, type=SlotPlan)
-            self._steps(intent.kind)(plan, intent.operation)
+            if intent.kind == ERASURE:
+                left = msgspec.msgpack.decode(intent.payload, type=ErasurePlan)
+                self._router.everywhere(c.Scrub(left.partition, left.name))
+            else:
+                plan = msgspec.msgpack.decode(intent.payload, type=SlotPlan)
+                self._steps(intent.kind)(plan, intent.operation)
             self._catalog.finish_intent(intent.operation)
 
     def checkpoint(self, world: str, tag: str, at: float) -> int:
@@ -95,6 +114,17 @@ class Slots:
         with self._lock:
             self._require(world, tag)
             self._run("drop", SlotPlan(world, tag, 0.0))
+
+    def forget(self, key: Key) -> c.Erased:
+        """Erase a user for good. A crash after its rows are gone leaves copies in the file's free
+        pages; the next opening scrubs them."""
+        operation = uuid.uuid4().hex
+        plan = ErasurePlan(partition_of(key, self._router.partitions), key_hash(key).hex())
+        with self._lock:
+            self._catalog.begin_intent(operation, ERASURE, msgspec.msgpack.encode(plan))
+            erased: c.Erased = self._router.call(c.Forget(world=key.world, user_id=key.user_id))
+            self._catalog.finish_intent(operation)
+        return erased
 
     def tags(self, world: str) -> Sequence[Tag]:
         """Return a world's tags, oldest first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 import numpy as np
@@ -24,41 +24,12 @@ from reverie.memory_graph.errors import InvalidValueError, UnknownMemoryError
 from reverie.memory_graph.ids import Key, check_id
 from reverie.memory_graph.state import as_bytes
 from reverie.memory_graph.views import EntityView, Hit, Item
+from reverie.results import AddResult, ForgetReceipt, SearchOptions
 
 if TYPE_CHECKING:
     from reverie.runtime import Runtime
 
 CONTEXT_HITS = 50
-
-
-class SearchOptions(TypedDict, total=False):
-    """The options of `User.search`, for the calls that pass them on."""
-
-    limit: int
-    filters: Mapping[str, Any] | None
-    types: Sequence[str] | str | None
-    as_of: object
-    valid_at: object
-    include_archived: bool
-    include_retired: bool
-
-
-class AddResult(msgspec.Struct, frozen=True):
-    """What `add` did. `ids` are the turns' ids, in order; `kept` says, when it waited, what
-    became of each memory that was found in them."""
-
-    ids: list[str]
-    kept: list[Kept] = []
-
-
-class ForgetReceipt(msgspec.Struct, frozen=True):
-    """Proof of an erasure; see `commands.Erased`. `clean` means that nothing was found."""
-
-    world: str
-    user_id: str
-    at: float
-    clean: bool
-    erased: c.Erased
 
 
 class User:
@@ -588,8 +559,7 @@ class User:
         Returns:
             A receipt that says what was removed and what a search of the files found.
         """
-        erased: c.Erased = self._rt.call(c.Forget(world=self.key.world, user_id=self.key.user_id))
-        self._rt.mind.forget(self.key.world)
+        erased = self._rt.erase(self.key)
         return ForgetReceipt(
             self.key.world, self.key.user_id, self._rt.now(), not erased.found, erased
         )

@@ -18,7 +18,8 @@ import numpy as np
 import reverie
 from reverie import Runtime, SimulatedClock, User
 from reverie.actors.backend import Router
-from reverie.actors.shard import Shard, ShardSettings, open_shard
+from reverie.actors.residents import ShardSettings
+from reverie.actors.shard import Shard, open_shard
 from reverie.memory_graph.drafts import Decision, EntityDraft, Known, MemoryDraft
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.write import Writer

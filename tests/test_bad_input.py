@@ -561,7 +561,11 @@ def test_a_folder_of_another_model(tmp_path: Path) -> None:
     factory = Factory(tmp_path, None)
     rt = factory(background=False)
     ana = rt.user("ana")
-    for call in (lambda: ana.search("bees"), lambda: ana.remember("hi"), lambda: ana.add("hi")):
+    for call in (
+        lambda: ana.search("bees"),
+        lambda: ana.remember("hi"),
+        lambda: ana.add("hi", infer=False),
+    ):
         with pytest.raises(errors.EmbedderMismatchError, match=r"rt\.reembed\('default'"):
             call()
     assert ana.digest() == digest

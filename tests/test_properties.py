@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from operations import TEXTS, USERS, Op, carry_out, digests, look, operations
-from support import DAY, DIM, PARTITIONS, START, Factory, ShardsBackend
+from support import DIM, PARTITIONS, START, Factory, ShardsBackend, fact, writer
 
 import reverie
 import reverie.runtime
 from reverie import Runtime, SimulatedClock
-from reverie.actors.shard import ShardSettings
+from reverie.actors.residents import ShardSettings
 from reverie.memory_graph.apply import apply
 from reverie.memory_graph.check import check_memory
 from reverie.memory_graph.events import decode_event
@@ -216,7 +216,7 @@ def test_snapshots_keep_everything(ops: list[Op]) -> None:
         with run(Path(name), clock) as rt:
             carry_out(rt, clock, ops)
             shard = rt._router.backend.shard  # type: ignore[attr-defined]
-            for resident in shard._residents.values():
+            for resident in shard.residents.all():
                 memory = resident.memory
                 copy = decode_snapshot(encode_snapshot(memory))
                 assert encode_snapshot(copy) == encode_snapshot(memory)
@@ -240,21 +240,24 @@ class Twin(msgspec.Struct):
     begins: float | None
     ends: float | None
     ttl: float | None
-    replaced: float | None  # told that another one holds, from then on
-    deleted: float | None
+    replaced: float  # told that another one holds, from then on; infinite for never
+    deleted: float  # told that it was wrong
+
+    def kept(self, at: float) -> bool:
+        """Whether it was told by then, and neither taken back nor over."""
+        alive = self.ttl is None or self.told + self.ttl > at
+        return self.told <= at < self.deleted and alive
 
     def believed(self, at: float) -> bool:
-        """Whether it was told and not yet taken back."""
-        gone = min(x for x in (self.replaced, self.deleted, float("inf")) if x is not None)
-        alive = self.ttl is None or self.told + self.ttl > at
-        return self.told <= at < gone and alive
+        """Whether a reader of that time got it."""
+        return self.kept(at) and at < self.replaced
 
-    def held(self, at: float) -> bool:
-        """Whether, by what is known at the end, it held at a time of the world."""
+    def held(self, when: float, at: float) -> bool:
+        """Whether, by what was known at `at`, it held in the world at `when`."""
         begins = self.told if self.begins is None else self.begins
-        gone = min(x for x in (self.replaced, self.deleted, float("inf")) if x is not None)
-        ends = self.ends if self.ends is not None else gone
-        return begins <= at < max(ends, begins)
+        learned = self.replaced if self.replaced <= at else float("inf")
+        ends = learned if self.ends is None else self.ends
+        return self.kept(at) and begins <= when < max(ends, begins)
 
 
 @given(
@@ -272,10 +275,9 @@ def test_visibility_is_that_of_a_twin(
     ttl: float | None,
     end: tuple[str, float] | None,
 ) -> None:
-    from support import fact, writer
-
     ends = None if length is None else (told if begins is None else begins) + length
-    twin = Twin(told, begins, ends, ttl, None, None)
+    never = float("inf")
+    twin = Twin(told, begins, ends, ttl, never, never)
     memory = writer().memory
     first = writer(told, memory).remember(
         fact("It is so.", valid_from=begins, valid_to=ends, ttl_s=ttl)
@@ -293,8 +295,9 @@ def test_visibility_is_that_of_a_twin(
     assert is_visible(node, Moment(now)) == twin.believed(now)
     for tick in range(TICKS + 1):
         assert is_visible(node, Moment(now, as_of=tick)) == twin.believed(tick)
-        alive = ttl is None or told + ttl > now
-        assert is_visible(node, Moment(now, valid_at=tick)) == (twin.held(tick) and alive)
+        assert is_visible(node, Moment(now, valid_at=tick)) == twin.held(tick, now)
         assert is_visible(node, Moment(now, as_of=tick, retired=True)) == (told <= tick)
+        for other in range(TICKS + 1):
+            both = Moment(now, as_of=tick, valid_at=other)
+            assert is_visible(node, both) == twin.held(other, tick)
     assert is_visible(node, Moment(now, retired=True))
-    assert DAY > TICKS

@@ -1,1 +1,0 @@
-"""Benchmarks: each prints its figures with the machine and the date; none is a test."""

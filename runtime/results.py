@@ -1,0 +1,41 @@
+"""What calls of the public API take and give beside the items themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+import msgspec
+
+from reverie.actors.commands import Erased
+from reverie.memory_graph.drafts import Kept
+
+
+class SearchOptions(TypedDict, total=False):
+    """The options of `User.search`, for the calls that pass them on."""
+
+    limit: int
+    filters: Mapping[str, Any] | None
+    types: Sequence[str] | str | None
+    as_of: object
+    valid_at: object
+    include_archived: bool
+    include_retired: bool
+
+
+class AddResult(msgspec.Struct, frozen=True):
+    """What `add` did. `ids` are the turns' ids, in order; `kept` says, when it waited, what
+    became of each memory that was found in them."""
+
+    ids: list[str]
+    kept: list[Kept] = []
+
+
+class ForgetReceipt(msgspec.Struct, frozen=True):
+    """Proof of an erasure; see `commands.Erased`. `clean` means that nothing was found."""
+
+    world: str
+    user_id: str
+    at: float
+    clean: bool
+    erased: Erased
