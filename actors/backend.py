@@ -7,8 +7,8 @@ only when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -76,7 +76,7 @@ class Router:
         groups: dict[int, list[int]] = {}
         for i, command in enumerate(commands):
             groups.setdefault(self.lane_of(command), []).append(i)
-        answers: list[Any] = [None] * len(commands)
+        answers: list[Any] = [ClosedError("the runtime is closed")] * len(commands)
 
         def run(lane: int) -> None:
             places = groups[lane]
@@ -91,11 +91,12 @@ class Router:
             for lane in groups:
                 run(lane)
         else:
-            try:
-                list(self._pool.map(run, groups))
-            except RuntimeError:  # the pool takes no more, nor did the lanes, which close first
-                msg = "the runtime is closed"
-                return [ClosedError(msg) for _ in commands]
+            under_way: list[Future[None]] = []
+            with suppress(RuntimeError):  # the pool takes no more
+                for lane in groups:
+                    under_way.append(self._pool.submit(run, lane))  # noqa: PERF401 (keeps a part)
+            for done in under_way:
+                done.result()
         return answers
 
     def everywhere(self, command: c.ShardCommand) -> list[Any]:

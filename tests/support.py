@@ -118,7 +118,9 @@ class Sentences:
 
     @staticmethod
     def _one(turn: Turn) -> Extraction:
-        names = tuple(EntityDraft(name) for name in re.findall(r"[A-Z][a-z]+|[阿-鿿]{2}", turn.text))
+        names = tuple(
+            EntityDraft(name) for name in re.findall(r"[A-Z][a-z]+|[阿-鿿]{2}", turn.text)
+        )
         draft = MemoryDraft(turn.text, importance=0.6, sources=(turn.id,), entities=names[:4])
         return Extraction(turn.id, (draft,), names[:4])
 

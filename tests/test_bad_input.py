@@ -256,7 +256,17 @@ def test_messages_that_are_none(guard: Guard, given: Any) -> None:
 
 
 def test_texts_of_every_script_survive(guard: Guard) -> None:
-    texts = ["e\u0301", "🏳️‍🌈", "שלום עולם", "ไทย", "한국어", "日本語です", "\u202eabc", "a\u200bb", "ß ſ ﬁ İ"]
+    texts = [
+        "e\u0301",
+        "🏳️‍🌈",
+        "שלום עולם",
+        "ไทย",
+        "한국어",
+        "日本語です",
+        "\u202eabc",
+        "a\u200bb",
+        "ß ſ ﬁ İ",
+    ]
     for text in texts:
         kept = guard.user.remember(text)
         assert guard.user.get(kept.memory_id).text == text
@@ -401,7 +411,9 @@ def test_memories_that_are_none(guard: Guard) -> None:
     for bad in ([7], [{"text": "hi"}], [None], "one text"):
         guard.refuses(
             errors.InvalidValueError,
-            lambda: guard.rt.remember_many({"ana": ["fine", *bad] if isinstance(bad, list) else bad}),  # noqa: B023
+            lambda: guard.rt.remember_many(
+                {"ana": ["fine", *bad] if isinstance(bad, list) else bad}
+            ),  # noqa: B023
         )
 
 
@@ -454,7 +466,13 @@ def test_metadata_that_cannot_be(guard: Guard) -> None:
 
 
 def test_metadata_comes_back_as_it_was(guard: Guard) -> None:
-    given = {"a": [1, 2.5, None, True, {"b": "柏"}], "n": 2**63 - 1, "m": -(2**63), "": "x", "c": []}
+    given = {
+        "a": [1, 2.5, None, True, {"b": "柏"}],
+        "n": 2**63 - 1,
+        "m": -(2**63),
+        "": "x",
+        "c": [],
+    }
     kept = guard.user.remember("hi", metadata=given)
     assert guard.user.get(kept.memory_id).metadata == given
     assert guard.user.get(guard.user.remember("ho", metadata={}).memory_id).metadata is None

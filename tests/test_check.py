@@ -18,7 +18,11 @@ from reverie.memory_graph.state import UserMemory
 
 def sound() -> UserMemory:
     made = writer()
-    turns = [TurnDraft("hi", external_id="x"), TurnDraft("你好"), TurnDraft("Bo here", speaker="Bo")]
+    turns = [
+        TurnDraft("hi", external_id="x"),
+        TurnDraft("你好"),
+        TurnDraft("Bo here", speaker="Bo"),
+    ]
     made.turns(turns, pending=False)
     people = (EntityDraft("Ana"), EntityDraft("Bo"))
     made.remember(fact("Ana is 30.", entities=people, slot="ana|age", sources=("t1",)))
@@ -105,7 +109,10 @@ PLANTED: dict[str, tuple[str, Callable[[UserMemory], object]]] = {
     ),
     "valid": (
         "valid to before it is valid from",
-        lambda s: (setattr(memory_of(s), "valid_from", 2.0), setattr(memory_of(s), "valid_to", 1.0)),
+        lambda s: (
+            setattr(memory_of(s), "valid_from", 2.0),
+            setattr(memory_of(s), "valid_to", 1.0),
+        ),
     ),
     "beside": (
         "memory m1 is active beside ['m2']",

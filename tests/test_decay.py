@@ -71,7 +71,9 @@ def test_every_kind_of_edge_has_a_half_life() -> None:
     assert kinds == set(decay.HALF_LIFE_S)
 
 
-@pytest.mark.parametrize("question", ["Where is the spare key of the boathouse?", "备用钥匙在哪里？"])
+@pytest.mark.parametrize(
+    "question", ["Where is the spare key of the boathouse?", "备用钥匙在哪里？"]
+)
 def test_a_strong_match_is_found_after_a_year_of_talk(question: str) -> None:
     memory = writer().memory
     writer(START, memory).remember(fact("The spare key of the boathouse is under the frog."))

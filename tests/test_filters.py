@@ -137,9 +137,11 @@ conditions = st.sampled_from(
 TRUE = [{"kind": "preference"}, {"pinned": False}, {"tags": "茶"}]
 specs = st.recursive(
     conditions,
-    lambda inner: st.builds(lambda x: {"NOT": x}, inner)
-    | st.builds(lambda xs: {"AND": xs}, st.lists(inner, min_size=1, max_size=3))
-    | st.builds(lambda xs: {"OR": xs}, st.lists(inner, min_size=1, max_size=3)),
+    lambda inner: (
+        st.builds(lambda x: {"NOT": x}, inner)
+        | st.builds(lambda xs: {"AND": xs}, st.lists(inner, min_size=1, max_size=3))
+        | st.builds(lambda xs: {"OR": xs}, st.lists(inner, min_size=1, max_size=3))
+    ),
     max_leaves=12,
 )
 

@@ -165,7 +165,11 @@ def test_superseding_ends_the_old_one_when_the_new_one_begins() -> None:
     later = writer(START + 3 * DAY, made.memory)
     new = later.remember(fact("I am 31.", valid_from=START + DAY), (old,))
     node = made.graph.get(old, Memory)
-    assert (node.status, node.retired_at, node.valid_to) == ("superseded", START + 3 * DAY, START + DAY)
+    assert (node.status, node.retired_at, node.valid_to) == (
+        "superseded",
+        START + 3 * DAY,
+        START + DAY,
+    )
     assert node.retired_why == f"replaced by {new}"
     older = later.remember(fact("I was 29.", valid_from=START - 9 * DAY), (new,))
     assert made.graph.get(new, Memory).valid_to == START + DAY  # an empty interval
@@ -193,8 +197,14 @@ def test_mentions_and_co_occurrence_grow() -> None:
     "event",
     [
         events.MessageAdded(
-            at=0.0, id="t1", session="s9", speaker="user", speaker_node="u", role="user",
-            text="x", said_at=0.0,
+            at=0.0,
+            id="t1",
+            session="s9",
+            speaker="user",
+            speaker_node="u",
+            role="user",
+            text="x",
+            said_at=0.0,
         ),
         events.TurnSettled(at=0.0, id="t9", status="extracted"),
         events.MemoryAdded(at=0.0, id="m7", text="x", kind="fact"),
@@ -211,9 +221,7 @@ def test_mentions_and_co_occurrence_grow() -> None:
         events.RelationAdded(at=0.0, id="r1", head="u", predicate="p", tail="e9"),
         events.RelationAdded(at=0.0, id="r5", head="u", predicate="p", tail="u"),
         events.RelationRetired(at=0.0, id="r9"),
-        events.SummaryAdded(
-            at=0.0, id="y1", text="x", of="s9", sources=(), from_at=0.0, to_at=0.0
-        ),
+        events.SummaryAdded(at=0.0, id="y1", text="x", of="s9", sources=(), from_at=0.0, to_at=0.0),
         events.VectorsSet(at=0.0, embedder="e", dim=2, ids=("m1",), vectors=b"1"),
     ],
     ids=lambda event: type(event).__name__,
@@ -258,9 +266,7 @@ def test_every_event_is_encoded_and_replayed() -> None:
     later.summarise("People.", "s1", [turn], from_at=0.0, to_at=1.0, vector=vector("People."))
     later.summarise("People!", "s1", [turn], from_at=0.0, to_at=1.0, vector=vector("People!"))
     later.touch(["m1"], START + 2 * DAY)
-    later.emit(
-        events.VectorsSet(at=START, embedder="e", dim=1, ids=("m1",), vectors=b"\0\0\x80?")
-    )
+    later.emit(events.VectorsSet(at=START, embedder="e", dim=1, ids=("m1",), vectors=b"\0\0\x80?"))
     journal = made.events + later.events
     kinds = {type(event).__name__ for event in journal}
     assert kinds == {k.__name__ for k in events.Event.__args__}

@@ -64,7 +64,12 @@ def test_a_target_that_is_no_active_memory_is_refused_and_the_draft_kept(
 
 def test_decisions_about_drafts_of_the_same_batch() -> None:
     kept, memory = settled(
-        [Decision("ADD"), Decision("UPDATE", "#0"), Decision("NOOP", "#1"), Decision("DELETE", "#1")],
+        [
+            Decision("ADD"),
+            Decision("UPDATE", "#0"),
+            Decision("NOOP", "#1"),
+            Decision("DELETE", "#1"),
+        ],
         ["I live in Oslo.", "I live in Rome.", "I live in Rome!!", "I live nowhere."],
     )
     assert kept == [
@@ -144,7 +149,9 @@ def test_drafts_meet_what_is_stored_and_the_earlier_ones_of_the_batch(tmp_path: 
     with opened(tmp_path / "data", extractor=Sentences(), decider=decider) as rt:
         ana = rt.user("ana")
         ana.remember("I live in Oslo.")
-        kept = ana.add(["I sing well.", "I sing well again.", "I sing well once again."], wait=True).kept
+        kept = ana.add(
+            ["I sing well.", "I sing well again.", "I sing well once again."], wait=True
+        ).kept
         assert [k.op for k in kept] == ["ADD", "UPDATE", "UPDATE"]
         assert [k.target for k in kept] == [None, "m2", "m3"]
         assert decider.seen[0] == ["m1"]
@@ -188,7 +195,9 @@ class OneBad(Sentences):
     def extract(self, turns: Sequence[Turn], history: Sequence[Turn]) -> list[Extraction]:
         found = super().extract(turns, history)
         return [
-            Extraction(e.turn_id, (MemoryDraft("bad", sources=("t999",)),)) if "bad" in t.text else e
+            Extraction(e.turn_id, (MemoryDraft("bad", sources=("t999",)),))
+            if "bad" in t.text
+            else e
             for t, e in zip(turns, found, strict=True)
         ]
 

@@ -137,7 +137,7 @@ def test_a_full_lane_refuses() -> None:
         thread.join(30)
     assert waiting[1] == [["a", "b"]]
     assert lane.call([command("c")]) == ["c"]
-    assert sum(transport.batches, []) == ["first", "a", "b", "c"]
+    assert [n for b in transport.batches for n in b] == ["first", "a", "b", "c"]
 
 
 def test_an_error_of_the_transport_reaches_every_caller_of_the_batch() -> None:

@@ -102,8 +102,11 @@ def test_any_number_of_shards_gives_the_same(ops: list[Op], cut: int) -> None:
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         seen = []
         for count in (1, 2, 3):
+
             def backend(folder: Path, *_: object, n: int = count) -> ShardsBackend:
-                return ShardsBackend(folder, n, ShardSettings(byte_budget=60_000 if n == 2 else 2**30))
+                return ShardsBackend(
+                    folder, n, ShardSettings(byte_budget=60_000 if n == 2 else 2**30)
+                )
 
             patch.setattr(reverie.runtime, "InlineBackend", backend)
             clock = SimulatedClock(START)
@@ -186,7 +189,13 @@ def test_a_long_life_gives_the_same(tmp_path: Path) -> None:
 
 
 @EXAMPLES
-@given(texts=st.lists(st.text(min_size=1, max_size=30).filter(lambda t: t.strip() and "\0" not in t), min_size=1, max_size=15))
+@given(
+    texts=st.lists(
+        st.text(min_size=1, max_size=30).filter(lambda t: t.strip() and "\0" not in t),
+        min_size=1,
+        max_size=15,
+    )
+)
 @example(texts=TEXTS * 3)
 def test_answers_are_the_same_after_opening_again(texts: list[str]) -> None:
     with TemporaryDirectory() as name:

@@ -17,7 +17,12 @@ from reverie.models.standin import HashEmbedder
 
 # -- forgetting -------------------------------------------------------------------------
 
-CANARIES = ["canary-4711-message", "金丝雀的秘密藏在第九棵树下", "canary-4711-memory", "canary-4711-meta"]
+CANARIES = [
+    "canary-4711-message",
+    "金丝雀的秘密藏在第九棵树下",
+    "canary-4711-memory",
+    "canary-4711-meta",
+]
 
 
 def test_what_is_forgotten_leaves_no_trace(runtime_factory: Factory) -> None:

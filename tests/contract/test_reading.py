@@ -27,7 +27,9 @@ def told(home: Home) -> dict[str, str]:
     keep("berlin", "Ana lives in Berlin.", entities=["Ana", ("Berlin", "place")], tags=["home"])
     keep("tea", "安娜喜欢喝绿茶。", kind="preference", importance=0.9, tags=["drink", "茶"])
     keep("fair", "The fair came to town.", kind="event", valid_from=START - 2 * DAY, valid_to=START)
-    keep("code", "The code is 4711.", pinned=True, metadata={"level": 3, "by": "Bo"}, confidence=0.5)
+    keep(
+        "code", "The code is 4711.", pinned=True, metadata={"level": 3, "by": "Bo"}, confidence=0.5
+    )
     keep("walk", "Bo likes walking.", sources=[ids["turn"]], entities=["Bo"], topics=["people"])
     keep("oslo", "Ana lives in Oslo.", replaces=ids["berlin"], entities=["Ana", "Oslo"])
     keep("gone", "The well is dry.")
@@ -154,7 +156,12 @@ def test_hits_explain_themselves(home: Home) -> None:
 def test_many_searches_equal_single_ones(home: Home) -> None:
     told(home)
     home.user("小明").remember("小明住在上海。")
-    asked = [("ana", "Where does Ana live?"), ("小明", "小明住在哪里？"), ("ana", "绿茶"), ("none", "x")]
+    asked = [
+        ("ana", "Where does Ana live?"),
+        ("小明", "小明住在哪里？"),
+        ("ana", "绿茶"),
+        ("none", "x"),
+    ]
     now = home.clock.now()
     many = home.rt.search_many(asked, world=home.world, limit=4, as_of=now)
     single = [home.user(u).search(q, limit=4, as_of=now) for u, q in asked]

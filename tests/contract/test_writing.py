@@ -46,7 +46,9 @@ def test_turns_of_every_form_are_stored_in_order(home: Home) -> None:
 def test_a_turn_of_a_known_external_id_is_stored_once(home: Home) -> None:
     ana = home.user()
     first = ana.add({"text": "我养了一只猫。", "id": "x"}, wait=True)
-    again = ana.add([{"text": "我养了一只猫。", "id": "x"}, {"text": "她叫咪咪。", "id": "y"}], wait=True)
+    again = ana.add(
+        [{"text": "我养了一只猫。", "id": "x"}, {"text": "她叫咪咪。", "id": "y"}], wait=True
+    )
     assert again.ids[0] == first.ids[0]
     assert ana.stats().messages == 2
     with pytest.raises(errors.InvalidValueError, match="another text"):
@@ -328,7 +330,9 @@ def test_relations_end_and_return_with_their_memory(home: Home) -> None:
 def test_many_users_at_once(home: Home) -> None:
     rt, world = home.rt, home.world
     names = [f"npc{i}" for i in range(12)] + ["阿强", "🐉"]
-    added = rt.add_many({n: ["I live in Oslo.", f"我叫{n}。"] for n in names}, world=world, wait=True)
+    added = rt.add_many(
+        {n: ["I live in Oslo.", f"我叫{n}。"] for n in names}, world=world, wait=True
+    )
     assert list(added) == names
     for name in names:
         assert added[name].ids == ["t1", "t2"]
@@ -346,7 +350,9 @@ def test_many_users_at_once(home: Home) -> None:
 def test_remembering_for_many_users(home: Home) -> None:
     rt, world = home.rt, home.world
     facts = ["The king is dead.", "国王死了。", "The king is dead."]
-    draft = MemoryDraft("Long live the king.", entities=(EntityDraft("King", "person"),), tags=("a",))
+    draft = MemoryDraft(
+        "Long live the king.", entities=(EntityDraft("King", "person"),), tags=("a",)
+    )
     kept = rt.remember_many({f"u{i}": [*facts, draft] for i in range(5)}, world=world)
     for user, results in kept.items():
         assert [k.op for k in results] == ["ADD", "ADD", "NOOP", "ADD"]
