@@ -37,7 +37,7 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
         "meaning": 1.0,
         "words": 1.0,
-        "entity": 0.2,
+        "entity": 0.8,
         "graph": 0.6,
         "recency": 0.1,
         "importance": 0.15,
@@ -46,6 +46,8 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
 )
 Z_SPREAD = 5.0
 MOST_MEANING = 1.5
+OWN_WORDS = frozenset({"i", "me", "my", "mine", "myself", "i'm", "i've", "i'd", "i'll"})
+OWN_HAN = "\u6211"  # I, in Chinese; also in "we", which includes the owner
 POOL = 32  # candidates per signal, at least
 SEEDS = 8  # best candidates of each signal that the walk starts from
 MAX_NAME_WORDS = 4
@@ -122,7 +124,8 @@ def search(memory: UserMemory, query: Query) -> list[Hit]:
 def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
     """Return {entity id: name as it stands in the text}, by exact name or alias.
 
-    Spaced scripts are read in runs of up to four words, Han and kana in runs of characters.
+    The first person names the owner, whose id is that of the User node. Spaced scripts are read in
+    runs of up to four words, Han and kana in runs of characters.
     """
     names = memory.graph.names
     found: dict[str, str] = {}
@@ -134,11 +137,15 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
             entity = names.get(phrase) or names.get(phrase.removesuffix("'s").removesuffix("'"))
             if entity is not None:
                 found.setdefault(entity, phrase)
+            elif phrase in OWN_WORDS:
+                found.setdefault(n.USER_NODE, phrase)
     if any(map(_is_unspaced, folded)):
         for size in range(MAX_HAN_NAME, 1, -1):
             for i in range(len(folded) - size + 1):
                 if (entity := names.get(folded[i : i + size])) is not None:
                     found.setdefault(entity, folded[i : i + size])
+        if OWN_HAN in folded:
+            found.setdefault(n.USER_NODE, OWN_HAN)
     return found
 
 
@@ -222,6 +229,8 @@ def _best(
     for entity in names:
         tails = memory.graph.tails(entity)
         named = np.maximum(named, [i in tails for i in ids])
+    if n.USER_NODE in names:
+        named = np.maximum(named, [_is_of_owner(memory, i) for i in ids])
     table = {
         "meaning": weights["meaning"] * meaning,
         "words": weights["words"] * words / (words.max() or 1.0),
@@ -246,6 +255,11 @@ def _best(
             (heappush if len(bar) < query.limit else heappushpop)(bar, score)
     found.sort(key=lambda f: (-round(f.score, 6), -_time(f.node)))  # stable: then as found
     return found[: query.limit]
+
+
+def _is_of_owner(memory: UserMemory, node_id: str) -> bool:
+    node = memory.graph.node(node_id)
+    return isinstance(node, n.Memory) and (node.slot or "").startswith("user|")
 
 
 def _add_state(memory: UserMemory, query: Query, node: Readable, parts: dict[str, float]) -> None:
@@ -319,11 +333,7 @@ def _reasons(
         reasons.append(f"similar in meaning ({found.cosine:.2f})")
     if words:
         reasons.append(f"shares the words: {', '.join(words)}")
-    reasons += [
-        f"mentions {memory.display(entity)}"
-        for entity in names
-        if memory.graph.edge(node_id, entity, n.CONTAINS_ENTITY) is not None
-    ]
+    reasons += _named(memory, node_id, names)
     there = reached.get(node_id)
     if there is not None and there.came_from is not None:
         reasons.append(_path(memory, node_id, reached))
@@ -333,6 +343,18 @@ def _reasons(
         reasons.append(f"no longer holds ({found.node.retired_why or found.node.status})")
     if not reasons:
         reasons.append("recent" if "recency" in parts else "important")
+    return reasons
+
+
+def _named(memory: UserMemory, node_id: str, names: Mapping[str, str]) -> list[str]:
+    reasons: list[str] = []
+    for entity in names:
+        if memory.graph.edge(node_id, entity, n.CONTAINS_ENTITY) is not None:
+            reasons.append(f"mentions {memory.display(entity)}")
+        elif memory.graph.edge(node_id, entity, n.SENT_BY) is not None:
+            reasons.append(f"said by {memory.display(entity)}")
+        elif entity == n.USER_NODE and _is_of_owner(memory, node_id):
+            reasons.append("about the user")
     return reasons
 
 

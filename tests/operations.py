@@ -54,7 +54,7 @@ class Op(msgspec.Struct, frozen=True):
 
 def operations(max_size: int = 25) -> st.SearchStrategy[list[Op]]:
     """Lists of operations."""
-    names = st.sampled_from(sorted(_RUN) * 1)
+    names = st.sampled_from(sorted(_RUN))
     small = st.integers(0, 11)
     one = st.builds(Op, names, st.integers(0, len(USERS) - 1), small, small)
     return st.lists(one, min_size=1, max_size=max_size)
@@ -101,7 +101,7 @@ def _add(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
 def _remember(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
     draft = MemoryDraft(
         f"{_text(op.a)} ({op.b})",
-        kind=("fact", "event", "preference")[op.b % 3],  # type: ignore[arg-type]
+        kind=("fact", "event", "preference")[op.b % 3],
         importance=op.b / 11,
         ttl_s=DAY * op.b if op.b % 4 == 1 else None,
         tags=(f"tag{op.a % 2}",),
@@ -130,8 +130,12 @@ def _replace(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
 
 
 def _search(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
-    kinds = {"include_retired": op.b % 3 == 0, "include_archived": op.b % 2 == 0}
-    return _user(rt, op).search(_text(op.a), limit=1 + op.b, **kinds)
+    return _user(rt, op).search(
+        _text(op.a),
+        limit=1 + op.b,
+        include_retired=op.b % 3 == 0,
+        include_archived=op.b % 2 == 0,
+    )
 
 
 _RUN: dict[str, Callable[[Runtime, SimulatedClock, Op], object]] = {

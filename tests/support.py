@@ -21,7 +21,7 @@ from reverie.actors.backend import Router
 from reverie.actors.residents import ShardSettings
 from reverie.actors.shard import Shard, open_shard
 from reverie.memory_graph.drafts import Decision, EntityDraft, Known, MemoryDraft
-from reverie.memory_graph.state import UserMemory
+from reverie.memory_graph.state import UserMemory, as_bytes
 from reverie.memory_graph.write import Writer
 from reverie.models.protocol import Extraction, Float32, TextRole, Turn
 from reverie.models.standin import HashEmbedder
@@ -168,7 +168,7 @@ class Spoiled(HashEmbedder):
 
 def vector(text: str, dim: int = DIM) -> bytes:
     """Return the stand-in vector of a text, as drafts carry it."""
-    return HashEmbedder(dim).embed([text], "passage")[0].tobytes()
+    return as_bytes(HashEmbedder(dim).embed([text], "passage")[0])
 
 
 def fact(text: str, **fields: Any) -> MemoryDraft:

@@ -10,6 +10,7 @@ import math
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -313,7 +314,7 @@ def test_times_that_cannot_be(guard: Guard, place: str) -> None:
 
 def test_times_of_every_form(guard: Guard) -> None:
     same = [1672531200, 1672531200.0, "1672531200", "2023-01-01", "2023-01-01T00:00:00Z"]
-    same.append(datetime(2023, 1, 1, tzinfo=UTC))  # type: ignore[arg-type]
+    same = [*same, datetime(2023, 1, 1, tzinfo=UTC)]
     for i, at in enumerate(same):
         kept = guard.user.observe(f"event {i}", at=at)
         assert guard.user.get(kept.memory_id).at == 1672531200.0
@@ -403,18 +404,15 @@ def test_words_and_numbers_out_of_range(guard: Guard, call: Callable[[User], obj
 
 
 def test_times_to_live(guard: Guard) -> None:
-    for bad in (0, -1, math.nan, math.inf, True, "1", 10**400):
+    wrong: list[Any] = [0, -1, math.nan, math.inf, True, "1", 10**400]
+    for bad in wrong:
         guard.refuses(errors.InvalidTimeError, lambda: guard.user.remember("hi", ttl_s=bad))  # noqa: B023
 
 
 def test_memories_that_are_none(guard: Guard) -> None:
-    for bad in ([7], [{"text": "hi"}], [None], "one text"):
-        guard.refuses(
-            errors.InvalidValueError,
-            lambda: guard.rt.remember_many(
-                {"ana": ["fine", *bad] if isinstance(bad, list) else bad}
-            ),  # noqa: B023
-        )
+    wrong: list[Any] = [["fine", 7], ["fine", {"text": "hi"}], ["fine", None], "one text"]
+    for bad in wrong:
+        guard.refuses(errors.InvalidValueError, lambda: guard.rt.remember_many({"ana": bad}))  # noqa: B023
 
 
 # -- metadata and filters -----------------------------------------------------------------
@@ -640,13 +638,11 @@ def test_a_read_only_folder(small_disk: Path) -> None:
 def test_a_full_disk(small_disk: Path) -> None:
     with opened(small_disk / "data", partitions=1) as rt:
         guard = Guard(rt)
-        filler = small_disk / "filler"
         written = 0
-        with pytest.raises(errors.StorageFullError):
-            while True:
+        with suppress(errors.StorageFullError):
+            for written in range(1000):
                 guard.user.remember(f"{written} " + "柏林 Berlin " * 1500)
-                written += 1
-        assert written > 3
+        assert 3 < written < 999
         assert guard.user.list(limit=1000).total == written + 1
         guard.digest = guard.user.digest()
         for call in (
@@ -656,7 +652,6 @@ def test_a_full_disk(small_disk: Path) -> None:
             lambda: guard.user.remember("x" * 20_000, request_id="r"),
         ):
             guard.refuses(errors.StorageFullError, call)
-        assert not filler.exists()
         assert guard.user.search("bees")[0].id == "m1"
         remount(small_disk, "size=30m")
         assert guard.user.remember("x" * 20_000, request_id="r").op == "ADD"

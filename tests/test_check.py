@@ -10,6 +10,7 @@ from support import START, fact, writer
 
 from reverie.memory_graph import check, nodes
 from reverie.memory_graph.check import ENDS, check_memory
+from reverie.memory_graph.decay import HALF_LIFE_S
 from reverie.memory_graph.drafts import EntityDraft, RelationDraft, TurnDraft
 from reverie.memory_graph.graph import MemoryGraph
 from reverie.memory_graph.nodes import Edge, Entity, Memory, Message, Relation, Session
@@ -69,6 +70,21 @@ def backwards(state: UserMemory) -> None:
     state.graph.link("e2", "e1", Edge(nodes.RELATED_TO, 1.0, START))
 
 
+def end_before_it_begins(state: UserMemory) -> None:
+    memory_of(state).valid_from, memory_of(state).valid_to = 2.0, 1.0
+
+
+def stand_beside(state: UserMemory) -> None:
+    old = memory_of(state, "m1")
+    old.status, old.retired_at = "active", None
+    state.graph.activate(old)
+
+
+def add_a_vector(state: UserMemory) -> None:
+    assert state.vectors is not None
+    state.vectors.add("m99", b"\0" * 4 * state.vectors.dim)
+
+
 PLANTED: dict[str, tuple[str, Callable[[UserMemory], object]]] = {
     "leaves": (
         "SENT_BY leaves m1",
@@ -109,18 +125,11 @@ PLANTED: dict[str, tuple[str, Callable[[UserMemory], object]]] = {
     ),
     "valid": (
         "valid to before it is valid from",
-        lambda s: (
-            setattr(memory_of(s), "valid_from", 2.0),
-            setattr(memory_of(s), "valid_to", 1.0),
-        ),
+        end_before_it_begins,
     ),
     "beside": (
         "memory m1 is active beside ['m2']",
-        lambda s: (
-            setattr(memory_of(s, "m1"), "status", "active"),
-            setattr(memory_of(s, "m1"), "retired_at", None),
-            s.graph.activate(memory_of(s, "m1")),
-        ),
+        stand_beside,
     ),
     "importance": (
         "importance or confidence out of 0 to 1",
@@ -159,7 +168,7 @@ PLANTED: dict[str, tuple[str, Callable[[UserMemory], object]]] = {
     ),
     "vector": (
         "vector of m99, which is no text",
-        lambda s: s.vectors is not None and s.vectors.add("m99", b"\0" * 4 * s.vectors.dim),
+        add_a_vector,
     ),
     "counters": ("counters are", lambda s: s.graph.counters.update(m=9)),
 }
@@ -183,7 +192,7 @@ def test_every_line_of_the_checker_is_covered() -> None:
     """As many violations are planted as the checker has things to say."""
     source = inspect.getsource(check)
     assert source.count("yield ") <= len(PLANTED)
-    assert set(ENDS) == set(__import__("reverie.memory_graph.decay").memory_graph.decay.HALF_LIFE_S)
+    assert set(ENDS) == set(HALF_LIFE_S)
 
 
 def test_edges_of_a_message_to_another_session() -> None:

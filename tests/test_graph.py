@@ -53,12 +53,13 @@ def test_edges_need_both_ends_once() -> None:
     graph.add(Entity("e1", "Bo", "person", 0.0, 0.0))
     graph.link("u", "e1", Relation("r1", "knows", 1.0, 0.0, 0.0))
     graph.link("u", "e1", Relation("r2", "knows", 1.0, 0.0, 0.0))  # two stints
-    for tail, head, edge in [
+    wrong: list[tuple[str, str, Edge | Relation]] = [
         ("u", "e9", Edge(nodes.SENT_BY, 1.0, 0.0)),
         ("e9", "u", Edge(nodes.SENT_BY, 1.0, 0.0)),
         ("u", "e1", Relation("r2", "knows", 1.0, 0.0, 0.0)),
         ("u", "e1", Relation("r7", "knows", 1.0, 0.0, 0.0)),
-    ]:
+    ]
+    for tail, head, edge in wrong:
         with pytest.raises(InvariantError):
             graph.link(tail, head, edge)
     assert graph.relation("r1").predicate == "knows"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 import pytest
@@ -37,8 +38,12 @@ EXAMPLES = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow
 
 
 @contextmanager
-def run(folder: Path, clock: SimulatedClock, **settings_: object) -> Iterator[Runtime]:
-    fields = {"embedder": HashEmbedder(DIM), "partitions": PARTITIONS, "background": False}
+def run(folder: Path, clock: SimulatedClock, **settings_: Any) -> Iterator[Runtime]:
+    fields: dict[str, Any] = {
+        "embedder": HashEmbedder(DIM),
+        "partitions": PARTITIONS,
+        "background": False,
+    }
     with reverie.open(folder, clock=clock, **{**fields, **settings_}) as rt:
         yield rt
 

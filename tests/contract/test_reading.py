@@ -196,6 +196,7 @@ def test_contexts_keep_their_budget(home: Home) -> None:
 
     question = "Ana, Bo, 绿茶, code and fair"
     last = -1
+    block = ana.context(question, budget_tokens=1, count_tokens=words)
     for budget in (1, 5, 12, 25, 40, 80, 400):
         block = ana.context(question, budget_tokens=budget, count_tokens=words)
         assert block.tokens == words(block.text) <= budget
@@ -254,7 +255,7 @@ def test_what_is_not_there(home: Home) -> None:
     assert ghost.neighbors().relations == []
     for call in (ghost.get, ghost.history, ghost.delete, ghost.neighbors):
         with pytest.raises(errors.UnknownMemoryError):
-            call("m1")  # type: ignore[operator]
+            call("m1")
     assert ghost.digest() == ""
     assert "ghost" not in home.rt.users(home.world)
 

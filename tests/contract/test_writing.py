@@ -213,9 +213,8 @@ def test_relations_hold_one_by_one_or_one_at_a_time(home: Home) -> None:
 
 def test_two_stints_are_two_relations(home: Home) -> None:
     ana = home.user()
-    stint = {"valid_from": 100.0, "valid_to": 200.0}
-    first = ana.relate("Bo", "works_at", "工厂", **stint)
-    assert ana.relate("Bo", "works_at", "工厂", **stint) == first
+    first = ana.relate("Bo", "works_at", "工厂", valid_from=100, valid_to=200)
+    assert ana.relate("Bo", "works_at", "工厂", valid_from=100, valid_to=200) == first
     second = ana.relate("Bo", "works_at", "工厂", valid_from=300.0)
     assert ana.relate("Bo", "works_at", "工厂") == second
     assert ana.relate("Bo", "works_at", "工厂", valid_from=210.0, valid_to=220.0) not in {
@@ -282,7 +281,7 @@ def test_deleting_ends_and_restoring_undoes(home: Home) -> None:
         ana.restore(kept)
     for call in (ana.delete, ana.archive, ana.restore, ana.history):
         with pytest.raises(errors.UnknownMemoryError):
-            call("m77")  # type: ignore[operator]
+            call("m77")
 
 
 def test_archived_memories_answer_when_they_are_asked_for(home: Home) -> None:
