@@ -90,6 +90,7 @@ class MemoryGraph:
     Attributes:
         nx: the graph itself. Read it with any algorithm of networkx; change it only by events.
         names: normalised entity name or alias -> entity id.
+        longest_name: most words that one of `names` has.
         sessions: the caller's session id -> session node id.
         externals: the caller's message id -> message node id.
         slots: slot -> ids of the active memories in it, oldest first.
@@ -106,6 +107,7 @@ class MemoryGraph:
         "counters",
         "edge_count",
         "externals",
+        "longest_name",
         "names",
         "nx",
         "relations",
@@ -118,6 +120,7 @@ class MemoryGraph:
     def __init__(self) -> None:
         self.nx: Digraph = _Digraph()
         self.names: dict[str, str] = {}
+        self.longest_name = 0
         self.sessions: dict[str, str] = {}
         self.externals: dict[str, str] = {}
         self.slots: dict[str, list[str]] = {}
@@ -154,7 +157,7 @@ class MemoryGraph:
                 self.externals[node.external_id] = node.id
             case n.Entity():
                 # A name belongs to one entity for good, whatever the order of replay.
-                self.names[name_key(node.name)] = node.id
+                self._name(name_key(node.name), node.id)
                 node.aliases = tuple(a for a in node.aliases if self.name(a, node.id))
             case n.Memory():
                 if node.status == "active":
@@ -220,8 +223,12 @@ class MemoryGraph:
         key = name_key(name)
         if not key or key in self.names:
             return False
-        self.names[key] = entity_id
+        self._name(key, entity_id)
         return True
+
+    def _name(self, key: str, entity_id: str) -> None:
+        self.names[key] = entity_id
+        self.longest_name = max(self.longest_name, key.count(" ") + 1)
 
     def activate(self, memory: n.Memory) -> None:
         """Index an active memory by its slot (in the order of ids) and by what it says."""

@@ -27,6 +27,7 @@ from reverie.memory_graph.graph import MEMORY, MESSAGE, SUMMARY
 from reverie.memory_graph.spread import Reached, spread
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.text import normalise, query_terms
+from reverie.memory_graph.vectors import Hits
 from reverie.memory_graph.views import Hit, ItemType, item
 from reverie.memory_graph.visible import Moment, as_seen, is_visible
 from reverie.memory_graph.words import Asked
@@ -102,18 +103,16 @@ def search(memory: UserMemory, query: Query) -> list[Hit]:
     pool = max(POOL, 2 * query.limit)
     names = entities_named(memory, text)
 
-    near: list[tuple[str, float]] = []
-    mean, std = 0.0, 1.0  # of the question's cosines over all of this user's texts
+    near = Hits([], (0.0, 1.0))
     if query.vector is not None and memory.vectors is not None:
-        near = hits = memory.vectors.search(query.vector, pool, allowed)
-        mean, std = hits.mean, hits.std
+        near = memory.vectors.search(query.vector, pool, allowed)
     lexical = asked.top(pool, allowed)
 
-    reached = spread(memory.graph, _seeds(near, lexical, names, mean, std), query.moment)
+    reached = spread(memory.graph, _seeds(near, lexical, names), query.moment)
     matching = dict.fromkeys([*(i for i, _ in near), *(i for i, _ in lexical)])
     walked = (i for i in reached if i[0] in TEXTS and i not in matching)
     ids = [*matching, *(i for i in walked if allowed is None or allowed(i))]
-    best = _best(memory, query, ids, asked, reached, names, (mean, std))
+    best = _best(memory, query, ids, asked, reached, names, near)
     matched = asked.matched([f.node.id for f in best])
     return [
         _hit(memory, query, f, reached, names, words)
@@ -131,7 +130,8 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     folded = normalise(text)
     words = folded.split()
-    for size in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
+    longest = max(1, min(MAX_NAME_WORDS, memory.graph.longest_name, len(words)))
+    for size in range(longest, 0, -1):
         for i in range(len(words) - size + 1):
             phrase = " ".join(words[i : i + size]).strip(_OUTER)
             entity = names.get(phrase) or names.get(phrase.removesuffix("'s").removesuffix("'"))
@@ -183,15 +183,11 @@ def _allowed(memory: UserMemory, query: Query) -> Callable[[str], bool] | None:
 
 
 def _seeds(
-    near: list[tuple[str, float]],
-    lexical: list[tuple[str, float]],
-    names: Mapping[str, str],
-    mean: float,
-    std: float,
+    near: Hits, lexical: list[tuple[str, float]], names: Mapping[str, str]
 ) -> dict[str, float]:
     seeds: dict[str, float] = {}
     for node_id, cosine in near[:SEEDS]:
-        seeds[node_id] = max(0.0, (cosine - mean) / std / Z_SPREAD)
+        seeds[node_id] = max(0.0, (cosine - near.mean) / near.std / Z_SPREAD)
     top = lexical[0][1] if lexical else 1.0
     for node_id, score in lexical[:SEEDS]:
         seeds[node_id] = seeds.get(node_id, 0.0) + score / top
@@ -207,7 +203,7 @@ def _best(
     asked: Asked,
     reached: Mapping[str, Reached],
     names: Mapping[str, str],
-    background: tuple[float, float],
+    near: Hits,
 ) -> list[_Found]:
     """Score the candidates and return the best, in order.
 
@@ -217,11 +213,11 @@ def _best(
     """
     if not ids:
         return []
-    weights, (mean, std) = query.weights, background
+    weights = query.weights
     cosines = np.full(len(ids), np.nan, np.float32)
     if query.vector is not None and memory.vectors is not None:
-        cosines = memory.vectors.similarities(query.vector, ids)
-    above = (cosines - mean) / (std * Z_SPREAD)
+        cosines = memory.vectors.similarities(query.vector, ids, near)
+    above = (cosines - np.float32(near.mean)) / np.float32(near.std * Z_SPREAD)
     meaning = np.fmin(np.fmax(above, 0.0), MOST_MEANING)  # NaN, no vector, becomes 0
     words = asked.score(ids)
     walked = np.array([r.mass if (r := reached.get(i)) is not None else 0.0 for i in ids])
@@ -307,7 +303,7 @@ def _hit(
     names: Mapping[str, str],
     words: Sequence[str],
 ) -> Hit:
-    if isinstance(found.node, n.Memory):
+    if query.moment.as_of is not None and isinstance(found.node, n.Memory):
         found = found._replace(node=as_seen(found.node, query.moment))
     fields = item(memory, found.node)
     reasons = list(_reasons(memory, query, found, reached, names, words))

@@ -20,6 +20,7 @@ Rescore: TypeAlias = Callable[[Positions], Scores]
 DECIMALS = 6
 _MARGIN = 2e-6  # scores further apart than this keep their order when rounded or rescored
 _MAX_RESCORED = 1024  # equal scores further down are in no promised order
+SMALL = 512
 _FIRST_CHUNK = 64
 _CHUNK_GROWTH = 8
 
@@ -41,6 +42,11 @@ def top(
     k = min(k, scores.size)
     if k <= 0:
         return np.empty(0, np.intp), np.empty(0, np.float64)
+    if scores.size <= SMALL and rescore is None:  # one sort is quicker than choosing what to sort
+        rounded = scores.astype(np.float64).round(DECIMALS)
+        order = np.argsort(-rounded, kind="stable")[:k]
+        order = order[rounded[order] > -np.inf]
+        return order, rounded[order]
     floor = -np.inf if k == scores.size else np.partition(scores, scores.size - k)[-k] - _MARGIN
     found = np.flatnonzero(scores >= floor) if floor > -np.inf else np.flatnonzero(scores > floor)
     exact = rescore(found) if rescore and found.size <= _MAX_RESCORED else scores[found]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.memory_graph.errors import InvalidValueError
-from reverie.memory_graph.topk import top, top_accepted
+from reverie.memory_graph.topk import SMALL, top, top_accepted
 
 Float32: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.intp]
@@ -29,13 +29,20 @@ _CHUNK_ROWS = 1024
 
 
 class Hits(list[tuple[str, float]]):
-    """`(id, cosine)`, best first, with `mean` and `std` of the query's cosines with all rows."""
+    """`(id, cosine)`, best first, with `mean` and `std` of the query's cosines with all rows, and
+    those cosines by row where they were all computed."""
 
-    __slots__ = ("mean", "std")
+    __slots__ = ("mean", "scores", "std")
 
-    def __init__(self, hits: Iterable[tuple[str, float]], background: tuple[float, float]) -> None:
+    def __init__(
+        self,
+        hits: Iterable[tuple[str, float]],
+        background: tuple[float, float],
+        scores: Float32 | None = None,
+    ) -> None:
         super().__init__(hits)
         self.mean, self.std = background
+        self.scores = scores
 
 
 class VectorTable:
@@ -159,16 +166,26 @@ class VectorTable:
         """
         background = self.spread(scores)
         scores[self.dead] = -np.inf
+        exact = scores.size <= SMALL  # they were computed row by row: see `product`
 
-        def again(rows: Rows) -> Float32:
+        def recomputed(rows: Rows) -> Float32:
             return self.cosines(query, rows)
 
+        again = None if exact else recomputed
         if allowed is None:
             rows, cosines = top(scores, k, again)
             found = list(zip(rows.tolist(), cosines.tolist(), strict=True))
         else:
             found = top_accepted(scores, k, lambda row: allowed(self.id_of(row)), again)
-        return Hits([(self.id_of(row), cosine) for row, cosine in found], background)
+        named = [(self.id_of(row), cosine) for row, cosine in found]
+        return Hits(named, background, scores if exact else None)
+
+    def product(self, query: Float32) -> Float32:
+        """Return the cosines of all rows, float32 (rows,); of few rows, each as `cosines` does."""
+        if len(self.ids) <= SMALL:
+            few: Float32 = (self.matrix * query).sum(axis=1)
+            return few
+        return self.matrix @ query
 
     def cosines(self, query: Float32, rows: Rows) -> Float32:
         """Return the cosines of some rows, to the bit the same for equal vectors.
@@ -182,12 +199,21 @@ class VectorTable:
         """Return mean and standard deviation of the scores of live rows, as `spread` does."""
         return spread(np.delete(scores, self.dead) if self.dead else scores)
 
-    def similarities(self, query: Float32, ids: Sequence[str]) -> Float32:
-        """Return the cosines of given ids, float32 (len(ids),); NaN for an unknown one."""
-        rows = np.array([self.rows.get(node_id, -1) for node_id in ids], np.intp)
-        out = np.full(len(ids), np.nan, np.float32)
+    def similarities(
+        self, query: Float32, ids: Sequence[str], scores: Float32 | None = None
+    ) -> Float32:
+        """Return the cosines of given ids, float32 (len(ids),); NaN for an unknown one. `scores`
+        are those of all rows, when they are known."""
+        get = self.rows.get
+        rows = np.array([get(node_id, -1) for node_id in ids], np.intp)
         known = rows >= 0
-        out[known] = self.cosines(query, rows[known])
+        everyone = bool(known.all())
+        wanted = rows if everyone else rows[known]
+        cosines = self.cosines(query, wanted) if scores is None else scores[wanted]
+        if everyone:
+            return cosines
+        out = np.full(len(ids), np.nan, np.float32)
+        out[known] = cosines
         return out
 
     def _reserve(self, extra: int) -> None:

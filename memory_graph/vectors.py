@@ -27,7 +27,7 @@ from reverie.memory_graph.errors import (
     StorageFailedError,
     StorageFullError,
 )
-from reverie.memory_graph.topk import top
+from reverie.memory_graph.topk import SMALL, top
 from reverie.memory_graph.vector_table import (
     DEAD_SHARE,
     MIN_DEAD,
@@ -265,12 +265,12 @@ class VectorIndex:
         near = self._approximate(query, k, allowed) if self._is_indexed else None
         if near is not None:
             return Hits(near, self.background(query))
-        return self._table.ranked(query, self._table.matrix @ query, k, allowed)
+        return self._table.ranked(query, self._table.product(query), k, allowed)
 
     def search_many(self, queries: Float32, k: int) -> list[Hits]:
         """Return what `search` returns for each of `queries`, shape (q, dim), in fewer products."""
         queries = self._table.checked(queries, len(queries), self.dim)
-        if self._is_indexed:
+        if self._is_indexed or len(self._table.ids) <= SMALL:
             return [self.search(query, k) for query in queries]
         hits: list[Hits] = []
         for start in range(0, len(queries), _QUERIES_PER_PRODUCT):
@@ -279,9 +279,17 @@ class VectorIndex:
             hits.extend(self._table.ranked(query, scores, k) for query, scores in products)
         return hits
 
-    def similarities(self, query: Float32, ids: Sequence[str]) -> Float32:
-        """Return the cosines of given ids, float32 (len(ids),); NaN for an unknown one."""
-        return self._table.similarities(self._table.checked(query, self.dim), ids)
+    def similarities(
+        self, query: Float32, ids: Sequence[str], hits: Hits | None = None
+    ) -> Float32:
+        """Return the cosines of given ids, float32 (len(ids),); NaN for an unknown one.
+
+        `hits` is what `search` has just returned for the same query; it may save the product.
+        """
+        scores = None if hits is None else hits.scores
+        if scores is None:
+            query = self._table.checked(query, self.dim)
+        return self._table.similarities(query, ids, scores)
 
     def background(self, query: Float32) -> tuple[float, float]:
         """Return mean and standard deviation (never 0) of the query's cosines with the rows.
@@ -291,7 +299,7 @@ class VectorIndex:
         """
         query = self._table.checked(query, self.dim)
         if not self._is_indexed:
-            return self._table.spread(self._table.matrix @ query)
+            return self._table.spread(self._table.product(query))
         if self._sample is None:
             rows = self._table.live_rows()
             chosen = rows[np.linspace(0, rows.size - 1, _SAMPLE_ROWS).astype(np.intp)]

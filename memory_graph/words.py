@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.memory_graph import text as analysis
-from reverie.memory_graph.topk import top, top_accepted
+from reverie.memory_graph.topk import SMALL, top, top_accepted
 
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
@@ -367,6 +367,8 @@ class Asked:
         if k <= 0 or not self._scores.size:
             return []
         # Most documents share a common word at most: first look only at those that score well.
+        if self._scores.size <= SMALL:
+            return self._top_above(0.0, k, allowed)
         good = self._top_above(_GOOD_SHARE * float(self._scores.max()), k, allowed)
         return good if len(good) == k else self._top_above(0.0, k, allowed)
 
@@ -401,11 +403,15 @@ class Asked:
         for at, i in zip(row[hits].tolist(), place[hits].tolist(), strict=True):
             own.setdefault(at, set()).add(self._terms[i])
         words = [(_hash_of(term), surface) for term, surface in self._query]
-        return [
-            analysis.join_surfaces([surface for term, surface in words if term in has])
-            for at in wanted.tolist()
-            for has in (own.get(at, set()),)
-        ]
+        joined: dict[frozenset[int], list[str]] = {frozenset(): []}
+        found: list[list[str]] = []
+        for at in wanted.tolist():
+            has = frozenset(own.get(at, ()))
+            if has not in joined:
+                surfaces = [surface for term, surface in words if term in has]
+                joined[has] = analysis.join_surfaces(surfaces)
+            found.append(joined[has])
+        return found
 
     def _rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:
         row_of = self._index.row_of
