@@ -11,7 +11,6 @@ from reverie.actors import commands as c
 from reverie.memory_graph import decay
 from reverie.memory_graph import graph as g
 from reverie.memory_graph import nodes as n
-from reverie.memory_graph.check import check_memory
 from reverie.memory_graph.drafts import Known
 from reverie.memory_graph.errors import (
     EmbedderMismatchError,
@@ -58,8 +57,6 @@ def read(memory: UserMemory, command: c.Read) -> Any:
             return c.TextPage([t.id for t in texts], [t.text for t in texts])
         case c.Digest():
             return state_digest(memory)
-        case c.Check():
-            return check_memory(memory)
         case _:
             msg = f"{type(command).__name__} is no read"
             raise InternalError(msg)

@@ -49,6 +49,7 @@ from reverie.memory_graph.write import Writer
 
 log = structlog.get_logger(__name__)
 
+MAX_PENDING = 1_000_000  # turns of one user that the checker looks at
 MAX_TOUCHES = 64  # readings kept in memory per user before they are journaled
 PASSIVATION_TAIL_BYTES = 64 * 1024  # a longer tail is snapshotted when its user leaves memory
 
@@ -119,6 +120,8 @@ class Shard:
                 return self._stats(command.key)
             case c.Turns():
                 return self._turns(command)
+            case c.Check():
+                return self._check(command.key)
             case c.Read():
                 return self._read(command)
             case c.Forget():
@@ -387,14 +390,28 @@ class Shard:
         self.residents.drop(command.key)
         return True
 
-    def check_user(self, key: Key) -> list[str]:
+    def _check(self, key: Key) -> list[str]:
         """Return the broken invariants of one user; damage on disk is a line too."""
         partition = self.residents.partition(self.residents.number(key))
         try:
             resident = self.residents.get(partition, key, create=False)
         except ReverieError as exc:
             return [str(exc)]
-        return [] if resident is None else check_memory(resident.memory)
+        if resident is None:
+            return []
+        outbox = dict.fromkeys(partition.pending_of(key, MAX_PENDING), "pending")
+        away = partition.quarantined(key.world)
+        outbox |= {turn.turn_id: "quarantined" for turn in away if turn.key == key}
+        open_ = {
+            turn.id: turn.status
+            for turn in resident.memory.graph.nodes()
+            if isinstance(turn, n.Message) and turn.status in {"pending", "quarantined"}
+        }
+        strange = sorted(i for i in outbox.keys() | open_ if outbox.get(i) != open_.get(i))
+        return check_memory(resident.memory) + [
+            f"turn {i} is {open_.get(i, 'done')}, but {outbox.get(i, 'not')} in the outbox"
+            for i in strange
+        ]
 
 
 def open_shard(

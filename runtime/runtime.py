@@ -378,6 +378,8 @@ class Runtime:
 
         Raises:
             UnknownCheckpointError: no such tag.
+            StorageError: it is half done; it is finished before the next operation on save slots,
+                or at the next opening, and undoes what was written to the world until then.
         """
         self._require_open()
         count = self._slots.rewind(check_id(world, "world"), check_id(tag, "tag"), self.now())

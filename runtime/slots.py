@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -17,7 +18,11 @@ import structlog
 from reverie.actors import commands as c
 from reverie.actors.backend import Router
 from reverie.actors.lane import raise_error
-from reverie.memory_graph.errors import CheckpointExistsError, UnknownCheckpointError
+from reverie.memory_graph.errors import (
+    CheckpointExistsError,
+    ReverieError,
+    UnknownCheckpointError,
+)
 from reverie.memory_graph.ids import Key, key_hash, partition_of
 from reverie.memory_graph.store import Catalog, Tag, UserImage, World
 
@@ -56,7 +61,7 @@ class Slots:
         self._lock = lock  # guards the catalog
 
     def resume(self) -> None:
-        """Finish what a crash interrupted."""
+        """Finish what a crash or an error interrupted; nothing else may come before it."""
         for intent in self._catalog.unfinished():
             log.warning("finishing an interrupted operation", kind=intent.kind)
             if intent.kind == ERASURE:
@@ -138,11 +143,26 @@ class Slots:
             raise UnknownCheckpointError(msg, world=world, tag=tag)
 
     def _run(self, kind: str, plan: SlotPlan) -> int:
+        self.resume()
         operation = uuid.uuid4().hex
         self._catalog.begin_intent(operation, kind, msgspec.msgpack.encode(plan))
-        count = self._steps(kind)(plan, operation)
+        try:
+            count = self._steps(kind)(plan, operation)
+        except ReverieError:
+            if kind == "checkpoint":
+                self._undo(plan, operation)
+            raise
         self._catalog.finish_intent(operation)
         return count
+
+    def _undo(self, plan: SlotPlan, operation: str) -> None:
+        """A checkpoint of some partitions only is none, and must not be completed later, when
+        the world is another one."""
+        with self._catalog.write():
+            self._catalog.finish_intent(operation)
+            self._catalog.begin_intent(uuid.uuid4().hex, "drop", msgspec.msgpack.encode(plan))
+        with suppress(ReverieError):  # then the next operation, or opening, does it
+            self.resume()
 
     def _steps(self, kind: str) -> Callable[[SlotPlan, str], int]:
         return {

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 import reverie
 from reverie import Runtime, SimulatedClock, User
@@ -21,6 +22,7 @@ from reverie.actors.backend import Router
 from reverie.actors.residents import ShardSettings
 from reverie.actors.shard import Shard, open_shard
 from reverie.memory_graph.drafts import Decision, EntityDraft, Known, MemoryDraft
+from reverie.memory_graph.errors import ReverieError
 from reverie.memory_graph.state import UserMemory, as_bytes
 from reverie.memory_graph.write import Writer
 from reverie.models.protocol import Extraction, Float32, TextRole, Turn
@@ -92,6 +94,32 @@ def opened(path: Path, **settings: Any) -> Iterator[Runtime]:
     finally:
         rt.close()
     factory.finish()
+
+
+class Guard:
+    """A user with something to lose."""
+
+    def __init__(self, rt: Runtime) -> None:
+        self.rt = rt
+        self.user: User = rt.user("ana")
+        self.user.add("Something to lose. 有东西可丢。", infer=False)
+        self.user.remember("Ana keeps bees.", tags=["a"])
+        self.digest = self.user.digest()
+        self.users = rt.users()
+
+    def refuses(self, kind: type[ReverieError], call: Callable[[], object]) -> str:
+        """Assert that a call raises exactly `kind` and changes nothing; return its message."""
+        with pytest.raises(ReverieError) as caught:
+            call()
+        assert type(caught.value) is kind, caught.value
+        assert self.user.digest() == self.digest
+        assert self.rt.users() == self.users
+        return caught.value.message
+
+    def goes_on(self) -> None:
+        """Assert that the next write works."""
+        assert self.user.remember("It goes on. 继续。").op == "ADD"
+        assert self.rt.check() == []
 
 
 # -- models -----------------------------------------------------------------------------

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from support import START, fact, writer
+from support import START, Factory, fact, writer
 
 from reverie.memory_graph import check, nodes
 from reverie.memory_graph.check import ENDS, check_memory
 from reverie.memory_graph.decay import HALF_LIFE_S
 from reverie.memory_graph.drafts import EntityDraft, RelationDraft, TurnDraft
+from reverie.memory_graph.errors import JournalDamagedError
 from reverie.memory_graph.graph import MemoryGraph
 from reverie.memory_graph.nodes import Edge, Entity, Memory, Message, Relation, Session
 from reverie.memory_graph.state import UserMemory
@@ -199,3 +201,42 @@ def test_edges_of_a_message_to_another_session() -> None:
     state = sound()
     message_of(state).session = "s9"
     assert any("not in its session s9" in line for line in check_memory(state))
+
+
+# -- on disk ----------------------------------------------------------------------------
+
+
+def test_the_outbox_and_the_turns_agree(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    rt = factory(background=False, partitions=1)
+    rt.user("ana").add(["one", "two"])
+    assert rt.check() == []
+    (partition,) = rt._router.backend.shard.partitions.values()  # type: ignore[attr-defined]
+    partition._db.rows("DELETE FROM outbox WHERE turn_id = 't1'")
+    assert rt.check() == ["default/ana: turn t1 is pending, but not in the outbox"]
+    partition._db.rows("INSERT INTO outbox (uid, turn_id) VALUES (1, 't1')")
+    rt.drain()
+    partition._db.rows("INSERT INTO outbox (uid, turn_id) VALUES (1, 't2')")
+    assert rt.check() == ["default/ana: turn t2 is done, but pending in the outbox"]
+    partition._db.rows("DELETE FROM outbox")
+    factory.finish()
+
+
+def test_a_damaged_journal_is_told_and_not_raised(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    rt = factory(partitions=1)
+    rt.user("ana").remember("Good.")
+    rt.user("bo").remember("Good.")
+    (partition,) = rt._router.backend.shard.partitions.values()  # type: ignore[attr-defined]
+    partition._db.rows("UPDATE journal SET payload = x'00' WHERE uid = 1 AND seq = 2")
+    rt.close()
+    again = factory()
+    found = again.check()
+    assert len(found) == 2  # by the file, and by the user
+    assert all("'ana'" in line and "event 2 does not verify" in line for line in found)
+    with pytest.raises(JournalDamagedError) as caught:
+        again.user("ana").search("good")
+    assert (caught.value.user_id, caught.value.seq) == ("ana", 2)
+    assert again.user("bo").search("good")[0].id == "m1"
+    assert again.user("ana").forget().erased.existed  # what cannot be read can be erased
+    factory.finish()

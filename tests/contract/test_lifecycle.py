@@ -140,6 +140,10 @@ def test_bad_vectors_are_refused_and_harm_nothing(runtime_factory: Factory) -> N
             ana.search(text)
         assert ana.digest() == digest
     assert ana.remember("Good again.").memory_id == "m2"
+    ana.search("good")
+    with pytest.raises(errors.ReverieError):
+        ana.remember("nan")
+    assert ana.get("m1").hits == 1  # the reading before the failed write is not lost
     digest = ana.digest()
     rt.close()
     assert runtime_factory(embedder=Spoiled(DIM)).user("ana").digest() == digest
@@ -185,6 +189,14 @@ def test_a_turn_that_fails_once_is_tried_again(runtime_factory: Factory) -> None
     assert kept.op == "ADD"
     assert extractor.calls == 2
     assert ana.stats().quarantined == 0
+
+
+def test_a_turn_that_is_added_again_does_not_wait_again(runtime_factory: Factory) -> None:
+    rt = runtime_factory()
+    for _ in range(2):
+        rt.user("ana").add({"text": "I live in Oslo.", "id": "x"}, wait=True)
+        assert rt.stats().pending == 0
+    assert rt.user("ana").stats().memories == 1
 
 
 def test_pending_work_survives_closing(runtime_factory: Factory) -> None:
