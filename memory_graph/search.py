@@ -220,37 +220,84 @@ def _best(
     above = (cosines - np.float32(near.mean)) / np.float32(near.std * Z_SPREAD)
     meaning = np.fmin(np.fmax(above, 0.0), MOST_MEANING)  # NaN, no vector, becomes 0
     words = asked.score(ids)
-    walked = np.array([r.mass if (r := reached.get(i)) is not None else 0.0 for i in ids])
-    named = np.zeros(len(ids), np.float32)
+    reach = reached.get
+    walked = np.array([r.mass if (r := reach(i)) is not None else 0.0 for i in ids], np.float32)
+    columns = {
+        "meaning": weights["meaning"] * meaning,
+        "words": (weights["words"] / (float(words.max()) or 1.0)) * words,
+        "graph": (weights["graph"] / (float(walked.max()) or 1.0)) * walked,
+    }
+    if names:
+        columns["entity"] = np.float32(weights["entity"]) * _named_share(memory, ids, names)
+    base = np.add.reduce(list(columns.values()))
+    most = max(0.0, weights["recency"]) + max(0.0, weights["importance"])
+    states: dict[int, _State] = {}
+    bar: list[float] = []  # the best scores so far, as a heap
+    ranked = base.tolist()
+    for at in np.argsort(-base, kind="stable").tolist():
+        if len(bar) >= query.limit and ranked[at] + most < bar[0]:
+            break
+        state = states[at] = _state(memory, query, ids[at])
+        ranked[at] += state.recency + state.importance + state.outdated
+        (heappush if len(bar) < query.limit else heappushpop)(bar, ranked[at])
+    # Stable, so that what is equal in score and time stays in the order in which it was found.
+    order = sorted(states, key=lambda at: (-round(ranked[at], 6), -states[at].at))[: query.limit]
+    found: list[_Found] = []
+    for at in order:
+        state = states[at]
+        parts = {name: float(column[at]) for name, column in columns.items() if column[at]}
+        parts["recency"] = state.recency
+        if state.importance:
+            parts["importance"] = state.importance
+        if state.outdated:
+            parts["outdated"] = state.outdated
+        if (score := sum(parts.values())) > 0:
+            found.append(_Found(state.node, float(cosines[at]), parts, score))
+    return found
+
+
+class _State(NamedTuple):
+    """A candidate's parts that depend on itself alone, and its time."""
+
+    node: Readable
+    at: float
+    recency: float
+    importance: float
+    outdated: float
+
+
+def _state(memory: UserMemory, query: Query, node_id: str) -> _State:
+    moment, weights = query.moment, query.weights
+    now = moment.now if moment.as_of is None else moment.as_of
+    node = memory.graph.node(node_id)
+    assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
+    importance = outdated = 0.0
+    if isinstance(node, n.Memory):
+        at = node.recorded_at if node.valid_from is None else node.valid_from
+        if node.last_access is not None and node.last_access > at:
+            at = node.last_access
+        importance = weights["importance"] * node.importance
+    elif isinstance(node, n.Message):
+        at = node.said_at
+        present = moment.as_of is None and moment.valid_at is None
+        if present and is_outdated(memory, node):
+            outdated = weights["outdated"]
+    else:
+        at = node.to_at
+    return _State(node, at, weights["recency"] * decay.recency(at, now), importance, outdated)
+
+
+def _named_share(
+    memory: UserMemory, ids: Sequence[str], names: Mapping[str, str]
+) -> NDArray[np.float32]:
+    """Return 1 for each text that mentions, or was said by, an entity of the question, else 0."""
+    named = np.zeros(len(ids), np.bool_)
     for entity in names:
         tails = memory.graph.tails(entity)
-        named = np.maximum(named, [i in tails for i in ids])
+        named |= np.array([i in tails for i in ids])
     if n.USER_NODE in names:
-        named = np.maximum(named, [_is_of_owner(memory, i) for i in ids])
-    table = {
-        "meaning": weights["meaning"] * meaning,
-        "words": weights["words"] * words / (words.max() or 1.0),
-        "graph": weights["graph"] * walked / (walked.max() or 1.0),
-        "entity": weights["entity"] * named,
-    }
-    base = table["meaning"] + table["words"] + table["graph"] + table["entity"]
-    most = max(0.0, weights["recency"]) + max(0.0, weights["importance"])
-    found: list[_Found] = []
-    bar: list[float] = []  # the best scores so far, as a heap
-    columns = [(name, column.tolist()) for name, column in table.items()]
-    for at in np.argsort(-base, kind="stable").tolist():
-        if len(bar) >= query.limit and base[at] + most < bar[0]:
-            break
-        node = memory.graph.node(ids[at])
-        assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
-        parts = {name: column[at] for name, column in columns if column[at]}
-        _add_state(memory, query, node, parts)
-        score = sum(parts.values())
-        if score > 0:
-            found.append(_Found(node, float(cosines[at]), parts, score))
-            (heappush if len(bar) < query.limit else heappushpop)(bar, score)
-    found.sort(key=lambda f: (-round(f.score, 6), -_time(f.node)))  # stable: then as found
-    return found[: query.limit]
+        named |= np.array([_is_of_owner(memory, i) for i in ids])
+    return named.astype(np.float32)
 
 
 def _is_of_owner(memory: UserMemory, node_id: str) -> bool:
@@ -258,38 +305,11 @@ def _is_of_owner(memory: UserMemory, node_id: str) -> bool:
     return isinstance(node, n.Memory) and (node.slot or "").startswith("user|")
 
 
-def _add_state(memory: UserMemory, query: Query, node: Readable, parts: dict[str, float]) -> None:
-    """Add the parts that depend on the node alone: recency, importance, outdated."""
-    moment, weights = query.moment, query.weights
-    now = moment.now if moment.as_of is None else moment.as_of
-    parts["recency"] = weights["recency"] * decay.recency(_time(node), now)
-    if isinstance(node, n.Memory):
-        parts["importance"] = weights["importance"] * node.importance
-    elif (
-        isinstance(node, n.Message)
-        and moment.as_of is None
-        and moment.valid_at is None
-        and is_outdated(memory, node)
-    ):
-        parts["outdated"] = weights["outdated"]
-
-
 def is_outdated(memory: UserMemory, message: n.Message) -> bool:
     """Return whether memories came from a message and none of them is believed any more."""
     kept = [memory.graph.node(m) for m, _ in memory.graph.into(message.id, n.DERIVED_FROM)]
     memories = [m for m in kept if isinstance(m, n.Memory)]
     return bool(memories) and all(m.retired_at is not None for m in memories)
-
-
-def _time(node: Readable) -> float:
-    match node:
-        case n.Message():
-            return node.said_at
-        case n.Summary():
-            return node.to_at
-        case n.Memory():
-            at = node.recorded_at if node.valid_from is None else node.valid_from
-            return at if node.last_access is None else max(at, node.last_access)
 
 
 # -- reasons ---------------------------------------------------------------------------

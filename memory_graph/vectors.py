@@ -279,9 +279,7 @@ class VectorIndex:
             hits.extend(self._table.ranked(query, scores, k) for query, scores in products)
         return hits
 
-    def similarities(
-        self, query: Float32, ids: Sequence[str], hits: Hits | None = None
-    ) -> Float32:
+    def similarities(self, query: Float32, ids: Sequence[str], hits: Hits | None = None) -> Float32:
         """Return the cosines of given ids, float32 (len(ids),); NaN for an unknown one.
 
         `hits` is what `search` has just returned for the same query; it may save the product.
