@@ -161,7 +161,7 @@ class Moments(Read, frozen=True, kw_only=True):
     filters: dict[str, Any] | None = None
 
 
-class Search(Moments, frozen=True, kw_only=True, tag="search"):
+class Search(Moments, frozen=True, kw_only=True, tag="search", gc=False):
     """Answer: list of `Hit`. `vector` is float32 bytes made by `embedder`; `touch` records the
     reading of the hits."""
 
@@ -511,7 +511,7 @@ ANSWERS: dict[type[Any], Any] = {
 }
 
 
-class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The answer to one command on the wire: the encoded value, or an error."""
 
     value: msgspec.Raw = msgspec.Raw(b"\xc0")

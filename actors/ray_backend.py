@@ -36,6 +36,7 @@ from reverie.memory_graph.errors import (
 log = structlog.get_logger(__name__)
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024  # batches are small; Ray's default is 30% of the memory
+READS_PER_CALL = 128
 FIRST_PAUSE_S = 0.05
 LAST_PAUSE_S = 2.0
 
@@ -163,24 +164,28 @@ class RayBackend:
 
     def _transport(self, actor: Any) -> Transport:
         def call(batch: Sequence[c.AnyCommand]) -> list[Any]:
-            data = msgspec.msgpack.encode(batch)
-            replies = _replies.decode(self._ask(actor, data))
-            return [
-                ReverieError.from_wire(reply.error)
-                if reply.error is not None
-                else msgspec.msgpack.decode(reply.value, type=c.ANSWERS[type(command)])
-                for reply, command in zip(replies, batch, strict=True)
-            ]
+            # The order of reads does not matter, not even over a restart: a large batch of them
+            # goes in parts, and one part is decoded here while the shard works on the next.
+            whole = not all(isinstance(command, c.Read) for command in batch)
+            size = len(batch) if whole else READS_PER_CALL
+            parts = [batch[start : start + size] for start in range(0, len(batch), size)]
+            encoded = [msgspec.msgpack.encode(part) for part in parts]
+            pending = [actor.execute.remote(data) for data in encoded]
+            answers: list[Any] = []
+            for part, data, ref in zip(parts, encoded, pending, strict=True):
+                answers += _decoded(self._ask(actor, data, ref), part)
+            return answers
 
         return call
 
-    def _ask(self, actor: Any, data: bytes) -> bytes:
-        """Send a batch until it is answered or the time for retries is over."""
+    def _ask(self, actor: Any, data: bytes, ref: Any) -> bytes:
+        """Wait for `ref`, a call with `data`, and repeat the call until it is answered or the time
+        for retries is over."""
         deadline = time.monotonic() + self._retry_s
         pause = FIRST_PAUSE_S
         while True:
             try:
-                answer: bytes = ray.get(actor.execute.remote(data), timeout=self._call_timeout_s)
+                answer: bytes = ray.get(ref, timeout=self._call_timeout_s)
             except ray_errors.GetTimeoutError as exc:
                 msg = f"a shard did not answer within {self._call_timeout_s:g} s"
                 raise ShardUnavailableError(msg) from exc
@@ -197,6 +202,7 @@ class RayBackend:
                 log.warning("shard unavailable, repeating", error=type(exc).__name__)
                 time.sleep(pause)
                 pause = min(2 * pause, LAST_PAUSE_S)
+                ref = actor.execute.remote(data)
             else:
                 return answer
 
@@ -211,6 +217,15 @@ class RayBackend:
         if self._owns_ray:
             ray.shutdown()
             self._owns_ray = False
+
+
+def _decoded(data: bytes, batch: Sequence[c.AnyCommand]) -> list[Any]:
+    return [
+        ReverieError.from_wire(reply.error)
+        if reply.error is not None
+        else msgspec.msgpack.decode(reply.value, type=c.ANSWERS[type(command)])
+        for reply, command in zip(_replies.decode(data), batch, strict=True)
+    ]
 
 
 def _start_ray(address: str | None, actors: int) -> None:

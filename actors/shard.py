@@ -17,6 +17,7 @@ fails, the changed states are thrown away and read again from disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from traceback import format_exc
@@ -51,7 +52,6 @@ log = structlog.get_logger(__name__)
 
 MAX_PENDING = 1_000_000  # turns of one user that the checker looks at
 MAX_TOUCHES = 64  # readings kept in memory per user before they are journaled
-PASSIVATION_TAIL_BYTES = 64 * 1024  # a longer tail is snapshotted when its user leaves memory
 
 
 class Shard:
@@ -76,6 +76,7 @@ class Shard:
         """
         self.residents = Residents(folder, partitions, partition_count, settings, owner)
         self.settings = settings
+        self._due: dict[int, list[Key]] = {}  # users whose readings are to be journaled
 
     @property
     def partitions(self) -> Mapping[int, Partition]:
@@ -111,6 +112,10 @@ class Shard:
             except Exception as exc:  # noqa: BLE001 (a fault of ours must not stop the shard)
                 log.error("command failed", command=type(batch[i]).__name__, trace=format_exc())
                 answers[i] = InternalError(f"{type(exc).__name__}: {exc}")
+        for number, keys in self._due.items():  # one sync for all readers of a partition
+            with suppress(StorageError):  # of a partition that failed: readings may be lost
+                self.residents.flush_touches(self.residents.partition(number), keys)
+        self._due.clear()
         self.residents.make_room()
         return answers
 
@@ -270,8 +275,8 @@ class Shard:
             writer = Writer(resident.memory, command.now)
             writer.touch([hit.id for hit in answer], command.now)
             resident.touches += writer.events
-            if len(resident.touches) >= MAX_TOUCHES:
-                self.residents.flush_touches(partition, [key])
+            if len(resident.touches) == MAX_TOUCHES:
+                self._due.setdefault(self.residents.number(key), []).append(key)
         return answer
 
     def _stats(self, key: Key) -> c.UserStats:

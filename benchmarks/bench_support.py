@@ -92,11 +92,6 @@ def seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def best_of(rounds: int, action: Callable[[], object]) -> float:
-    """Return the shortest of several runs, which noise of the machine lengthens least."""
-    return min(seconds(action) for _ in range(rounds))
-
-
 def resident_bytes() -> int:
     """Return the resident memory of this process now."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():

@@ -11,6 +11,7 @@ worse than BM25 alone. Vectors, times and the question arrive as arguments.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappush, heappushpop
 from types import MappingProxyType
@@ -49,8 +50,8 @@ Z_SPREAD = 5.0
 MOST_MEANING = 1.5
 OWN_WORDS = frozenset({"i", "me", "my", "mine", "myself", "i'm", "i've", "i'd", "i'll"})
 OWN_HAN = "\u6211"  # I, in Chinese; also in "we", which includes the owner
-POOL = 32  # candidates per signal, at least
-SEEDS = 8  # best candidates of each signal that the walk starts from
+POOL = 24  # candidates per signal, at least
+SEEDS = 6  # best candidates of each signal that the walk starts from
 MAX_NAME_WORDS = 4
 MAX_HAN_NAME = 8
 MAX_QUERY_CHARS = 2000
@@ -207,53 +208,74 @@ def _best(
 ) -> list[_Found]:
     """Score the candidates and return the best, in order.
 
-    The similarities are computed for all at once. What is cheap to bound and dear to compute
-    (recency, importance, outdated) is added from the top down, until no other candidate can come
-    among the best any more.
+    What is cheap to bound and dear to compute (recency, importance, outdated) is added from the
+    top down, until no other candidate can come among the best any more. Plain loops: for some
+    dozens of candidates they are quicker than array operations.
     """
     if not ids:
         return []
-    weights = query.weights
-    cosines = np.full(len(ids), np.nan, np.float32)
+    weights, limit = query.weights, query.limit
+    cosines = [math.nan] * len(ids)
     if query.vector is not None and memory.vectors is not None:
-        cosines = memory.vectors.similarities(query.vector, ids, near)
-    above = (cosines - np.float32(near.mean)) / np.float32(near.std * Z_SPREAD)
-    meaning = np.fmin(np.fmax(above, 0.0), MOST_MEANING)  # NaN, no vector, becomes 0
-    words = asked.score(ids)
-    reach = reached.get
-    walked = np.array([r.mass if (r := reach(i)) is not None else 0.0 for i in ids], np.float32)
-    columns = {
-        "meaning": weights["meaning"] * meaning,
-        "words": (weights["words"] / (float(words.max()) or 1.0)) * words,
-        "graph": (weights["graph"] / (float(walked.max()) or 1.0)) * walked,
+        cosines = memory.vectors.similarities(query.vector, ids, near).tolist()
+    scale, mean = weights["meaning"] / (near.std * Z_SPREAD), near.mean
+    most_meaning = weights["meaning"] * MOST_MEANING
+    columns = {  # a text without a vector has NaN, which is not above the mean
+        "meaning": [min((x - mean) * scale, most_meaning) if x > mean else 0.0 for x in cosines],
+        **_columns(memory, ids, asked, reached, names, weights),
     }
-    if names:
-        columns["entity"] = np.float32(weights["entity"]) * _named_share(memory, ids, names)
-    base = np.add.reduce(list(columns.values()))
+    ranked = [sum(values) for values in zip(*columns.values(), strict=True)]
     most = max(0.0, weights["recency"]) + max(0.0, weights["importance"])
     states: dict[int, _State] = {}
     bar: list[float] = []  # the best scores so far, as a heap
-    ranked = base.tolist()
-    for at in np.argsort(-base, kind="stable").tolist():
-        if len(bar) >= query.limit and ranked[at] + most < bar[0]:
+    for at in sorted(range(len(ids)), key=ranked.__getitem__, reverse=True):
+        if len(bar) >= limit and ranked[at] + most < bar[0]:
             break
         state = states[at] = _state(memory, query, ids[at])
         ranked[at] += state.recency + state.importance + state.outdated
-        (heappush if len(bar) < query.limit else heappushpop)(bar, ranked[at])
+        (heappush if len(bar) < limit else heappushpop)(bar, ranked[at])
     # Stable, so that what is equal in score and time stays in the order in which it was found.
-    order = sorted(states, key=lambda at: (-round(ranked[at], 6), -states[at].at))[: query.limit]
+    order = sorted(states, key=lambda at: (-round(ranked[at], 6), -states[at].at))[:limit]
     found: list[_Found] = []
     for at in order:
         state = states[at]
-        parts = {name: float(column[at]) for name, column in columns.items() if column[at]}
+        parts = {name: column[at] for name, column in columns.items() if column[at]}
         parts["recency"] = state.recency
         if state.importance:
             parts["importance"] = state.importance
         if state.outdated:
             parts["outdated"] = state.outdated
         if (score := sum(parts.values())) > 0:
-            found.append(_Found(state.node, float(cosines[at]), parts, score))
+            found.append(_Found(state.node, cosines[at], parts, score))
     return found
+
+
+def _columns(
+    memory: UserMemory,
+    ids: Sequence[str],
+    asked: Asked,
+    reached: Mapping[str, Reached],
+    names: Mapping[str, str],
+    weights: Mapping[str, float],
+) -> dict[str, list[float]]:
+    """Return the weighted parts of each candidate from words, walk and names."""
+    words = asked.score(ids)
+    masses = [r.mass if (r := reached.get(i)) is not None else 0.0 for i in ids]
+    per_word = weights["words"] / (max(words) or 1.0)
+    per_mass = weights["graph"] / (max(masses) or 1.0)
+    columns = {
+        "words": [per_word * score for score in words],
+        "graph": [per_mass * mass for mass in masses],
+    }
+    if names:
+        named: set[str] = set()
+        for entity in names:
+            tails = memory.graph.tails(entity)
+            named.update(i for i in ids if i in tails)
+        if n.USER_NODE in names:
+            named.update(i for i in ids if _is_of_owner(memory, i))
+        columns["entity"] = [weights["entity"] if i in named else 0.0 for i in ids]
+    return columns
 
 
 class _State(NamedTuple):
@@ -285,19 +307,6 @@ def _state(memory: UserMemory, query: Query, node_id: str) -> _State:
     else:
         at = node.to_at
     return _State(node, at, weights["recency"] * decay.recency(at, now), importance, outdated)
-
-
-def _named_share(
-    memory: UserMemory, ids: Sequence[str], names: Mapping[str, str]
-) -> NDArray[np.float32]:
-    """Return 1 for each text that mentions, or was said by, an entity of the question, else 0."""
-    named = np.zeros(len(ids), np.bool_)
-    for entity in names:
-        tails = memory.graph.tails(entity)
-        named |= np.array([i in tails for i in ids])
-    if n.USER_NODE in names:
-        named |= np.array([_is_of_owner(memory, i) for i in ids])
-    return named.astype(np.float32)
 
 
 def _is_of_owner(memory: UserMemory, node_id: str) -> bool:

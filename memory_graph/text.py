@@ -234,9 +234,14 @@ def query_terms(text: str, language: str = DEFAULT_LANGUAGE) -> list[tuple[str, 
     The surface keeps the capitals of the text: ("live", "Living"). Raises as `terms` does.
     """
     _check_language(language)
+    return list(_query_terms(text, language))
+
+
+@lru_cache(maxsize=1024)  # one question is often asked of many users
+def _query_terms(text: str, language: str) -> tuple[tuple[str, str], ...]:
     shown, folded = _cleaned(text), normalise(text)
     shown = shown if len(shown) == len(folded) else folded  # casefolding may lengthen: ß, ss
-    return [(term, shown[start:end]) for term, start, end in _pieces(folded, language)]
+    return tuple((term, shown[start:end]) for term, start, end in _pieces(folded, language))
 
 
 def join_surfaces(surfaces: list[str]) -> list[str]:
@@ -257,6 +262,7 @@ def join_surfaces(surfaces: list[str]) -> list[str]:
 def clear_caches() -> None:
     """Forget every word that was met: after an erasure none may linger in a cache."""
     _word_terms.cache_clear()
+    _query_terms.cache_clear()
     name_key.cache_clear()
 
 

@@ -13,7 +13,7 @@ from reverie.memory_graph.visible import Moment, as_seen
 ItemType: TypeAlias = Literal["memory", "message", "summary"]
 
 
-class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """A memory, message or summary.
 
     Attributes:
@@ -53,7 +53,7 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     metadata: n.Metadata | None = None
 
 
-class Hit(Item, frozen=True, omit_defaults=True, kw_only=True):
+class Hit(Item, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """An item that answers a question, with the reason.
 
     Attributes:

@@ -14,22 +14,25 @@ Beyond" (2009), with the never negative idf log(1 + (N - df + 0.5) / (df + 0.5))
 
 from __future__ import annotations
 
+import math
 import sys
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reverie.memory_graph import text as analysis
-from reverie.memory_graph.topk import SMALL, top, top_accepted
+from reverie.memory_graph.topk import DECIMALS, SMALL, top, top_accepted
 
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
 UInt64: TypeAlias = NDArray[np.uint64]
+QueryTerms: TypeAlias = Sequence[tuple[str, str]]  # (term, as the query wrote it)
 Ints: TypeAlias = NDArray[Any]  # unsigned, of the smallest type that holds the values
 
 _MIN_TAIL_DOCUMENTS = 64
@@ -180,10 +183,39 @@ class WordIndex:
         self._analyse_pending()
         query = Counter(_hash_of(term) for term, _ in query_terms)
         terms = sorted(query)
+        if len(self._lengths) <= SMALL:
+            return self._ask_few(query_terms, query, terms)
         wanted = np.array(terms, np.uint64)
         entries = self._entries(wanted)
         scores = self._scores(wanted, [query[term] for term in terms], entries)
-        return Asked(self, query_terms, terms, entries, scores)
+        return _AskedMany(self, query_terms, terms, entries, scores)
+
+    def _ask_few(self, query_terms: QueryTerms, query: Counter[int], terms: Sequence[int]) -> Asked:
+        """Score one by one the few documents that have a term: for a small index that is several
+        times as quick as array operations, each of which has its own start-up cost."""
+        if self._tail.terms.size:
+            self._merge()
+        base, lengths, alive = self._base, self._lengths.data, self._alive.data
+        known, starts = base.terms.data, base.starts.data
+        documents = len(self._rows)
+        longer = self._k1 * self._b * documents / (self._total_length or 1)
+        scores: dict[int, float] = {}
+        masks: dict[int, int] = {}  # bit i of a row: it has the i-th term
+        for place, term in enumerate(terms):
+            at = bisect_left(known, term)
+            if at == len(known) or known[at] != term:
+                continue
+            part = slice(starts[at], starts[at + 1])
+            entries = list(zip(base.rows[part].tolist(), base.counts[part].tolist(), strict=True))
+            if self._dead:
+                entries = [(row, count) for row, count in entries if alive[row]]
+            idf = math.log1p((documents - len(entries) + 0.5) / (len(entries) + 0.5))
+            weight = idf * query[term] * (self._k1 + 1)
+            for row, count in entries:
+                score = weight * count / (count + longer * lengths[row] + self._k1 * (1 - self._b))
+                scores[row] = scores.get(row, 0.0) + score
+                masks[row] = masks.get(row, 0) | 1 << place
+        return _AskedFew(self, query_terms, terms, scores, masks)
 
     def search(
         self,
@@ -196,7 +228,7 @@ class WordIndex:
 
     def score(self, query: str | Sequence[str], ids: Sequence[str]) -> Float32:
         """Return the scores of given documents, float32 (len(ids),); 0 for an unknown one."""
-        return self.ask(self._terms_of(query)).score(ids)
+        return np.array(self.ask(self._terms_of(query)).score(ids), np.float32)
 
     def matched(self, query_terms: Sequence[tuple[str, str]], node_id: str) -> list[str]:
         """Return the words of a query that a document has, as the query wrote them.
@@ -308,8 +340,11 @@ class WordIndex:
         analysed = len(self._lengths)
         new = analysed - self._base_documents
         if new > max(_MIN_TAIL_DOCUMENTS, _TAIL_SHARE * self._base_documents):
-            self._base, self._tail = _merged(self._base, self._tail), _NO_TAIL
-            self._base_documents = analysed
+            self._merge()
+
+    def _merge(self) -> None:
+        self._base, self._tail = _merged(self._base, self._tail), _NO_TAIL
+        self._base_documents = len(self._lengths)
 
     def _compact(self) -> None:
         """Drop dead rows everywhere and number the rest anew, in the same order."""
@@ -337,22 +372,8 @@ class WordIndex:
             self._lengths, self._alive, self._total_length = lengths, alive, total
 
 
-class Asked:
+class Asked(Protocol):
     """The answer of a `WordIndex` to one query; valid until the index changes."""
-
-    __slots__ = ("_entries", "_index", "_query", "_scores", "_terms")
-
-    def __init__(
-        self,
-        index: WordIndex,
-        query_terms: Sequence[tuple[str, str]],
-        terms: Sequence[int],
-        entries: tuple[Ints, Ints, Ints],
-        scores: Float64,
-    ) -> None:
-        """Made by `WordIndex.ask`."""
-        self._index, self._query, self._terms = index, query_terms, terms
-        self._entries, self._scores = entries, scores
 
     def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
         """Return up to `k` `(id, score)` with a score over 0, best first.
@@ -364,11 +385,92 @@ class Asked:
         Returns:
             Equal scores (6 decimals) are in the order in which the documents were added.
         """
+        ...
+
+    def score(self, ids: Sequence[str]) -> list[float]:
+        """Return the scores of given documents; 0 for an unknown one."""
+        ...
+
+    def matched(self, ids: Sequence[str]) -> list[list[str]]:
+        """Return for each document the query's words that it has, as the query wrote them."""
+        ...
+
+
+class _Words:
+    """Says which words of a query stand for its terms; each set of terms is put together once."""
+
+    def __init__(self, query_terms: QueryTerms, terms: Sequence[int]) -> None:
+        places = {term: place for place, term in enumerate(terms)}
+        self._words = [(places[_hash_of(term)], surface) for term, surface in query_terms]
+        self._joined: dict[int, list[str]] = {0: []}
+
+    def of(self, mask: int) -> list[str]:
+        """Return the words for the terms whose bits are set."""
+        if mask not in self._joined:
+            surfaces = [surface for place, surface in self._words if mask >> place & 1]
+            self._joined[mask] = analysis.join_surfaces(surfaces)
+        return self._joined[mask]
+
+
+class _AskedFew:
+    """Of a small index: what the few documents that match have scored, by row."""
+
+    def __init__(
+        self,
+        index: WordIndex,
+        query_terms: QueryTerms,
+        terms: Sequence[int],
+        scores: dict[int, float],
+        masks: dict[int, int],
+    ) -> None:
+        self._index, self._scores, self._masks = index, scores, masks
+        self._words = _Words(query_terms, terms)
+
+    def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
+        """See `Asked.top`."""
+        ranked = sorted((-round(score, DECIMALS), row) for row, score in self._scores.items())
+        id_of = self._index.id_of
+        if allowed is None:
+            return [(id_of(row), -score) for score, row in ranked[: max(0, k)]]
+        hits: list[tuple[str, float]] = []
+        for score, row in ranked:
+            if len(hits) >= k:
+                break
+            if allowed(node_id := id_of(row)):
+                hits.append((node_id, -score))
+        return hits
+
+    def score(self, ids: Sequence[str]) -> list[float]:
+        """See `Asked.score`."""
+        row_of, score = self._index.row_of, self._scores.get
+        rows = [-1 if (r := row_of(i)) is None else r for i in ids]
+        return [score(row, 0.0) for row in rows]
+
+    def matched(self, ids: Sequence[str]) -> list[list[str]]:
+        """See `Asked.matched`."""
+        row_of, masks = self._index.row_of, self._masks
+        return [self._words.of(masks.get(-1 if (r := row_of(i)) is None else r, 0)) for i in ids]
+
+
+class _AskedMany:
+    """Of a large index: the score of every row, and all entries of the query's terms."""
+
+    def __init__(
+        self,
+        index: WordIndex,
+        query_terms: QueryTerms,
+        terms: Sequence[int],
+        entries: tuple[Ints, Ints, Ints],
+        scores: Float64,
+    ) -> None:
+        self._index, self._entries, self._scores = index, entries, scores
+        self._words = _Words(query_terms, terms)
+
+    def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
+        """See `Asked.top`."""
         if k <= 0 or not self._scores.size:
             return []
         # Most documents share a common word at most: first look only at those that score well.
-        if self._scores.size <= SMALL:
-            return self._top_above(0.0, k, allowed)
         good = self._top_above(_GOOD_SHARE * float(self._scores.max()), k, allowed)
         return good if len(good) == k else self._top_above(0.0, k, allowed)
 
@@ -384,34 +486,24 @@ class Asked:
         accepted = top_accepted(found, k, lambda i: allowed(id_of(int(rows[i]))))
         return [(id_of(int(rows[i])), value) for i, value in accepted]
 
-    def score(self, ids: Sequence[str]) -> Float32:
-        """Return the scores of given documents, float32 (len(ids),); 0 for an unknown one."""
+    def score(self, ids: Sequence[str]) -> list[float]:
+        """See `Asked.score`."""
         rows = self._rows_of(ids)
-        known = rows >= 0
-        out = np.zeros(rows.size, np.float32)
-        out[known] = self._scores[rows[known]]
-        return out
+        scores = np.where(rows >= 0, self._scores[rows], 0.0) if self._scores.size else rows * 0.0
+        found: list[float] = scores.tolist()
+        return found
 
     def matched(self, ids: Sequence[str]) -> list[list[str]]:
-        """Return for each document the query's words that it has, as the query wrote them."""
+        """See `Asked.matched`."""
         place, row, _ = self._entries
         wanted = self._rows_of(ids)
         is_wanted = np.zeros(self._scores.size + 1, np.bool_)  # one more, for unknown ids (-1)
         is_wanted[wanted] = True
         hits = np.flatnonzero(is_wanted[row])
-        own: dict[int, set[int]] = {}
+        masks: dict[int, int] = {}
         for at, i in zip(row[hits].tolist(), place[hits].tolist(), strict=True):
-            own.setdefault(at, set()).add(self._terms[i])
-        words = [(_hash_of(term), surface) for term, surface in self._query]
-        joined: dict[frozenset[int], list[str]] = {frozenset(): []}
-        found: list[list[str]] = []
-        for at in wanted.tolist():
-            has = frozenset(own.get(at, ()))
-            if has not in joined:
-                surfaces = [surface for term, surface in words if term in has]
-                joined[has] = analysis.join_surfaces(surfaces)
-            found.append(joined[has])
-        return found
+            masks[at] = masks.get(at, 0) | 1 << i
+        return [self._words.of(masks.get(at, 0)) for at in wanted.tolist()]
 
     def _rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:
         row_of = self._index.row_of
