@@ -323,7 +323,7 @@ class Runtime:
             world: of all of them.
             search: as in `User.search`.
         """
-        commands = [self.user(u, world).search_command(q, **search) for u, q in questions]
+        commands = [self.user(u, world).search_command(q, search) for u, q in questions]
         texts = list(dict.fromkeys(command.text for command in commands))
         embedder = self.mind.embedder(check_id(world, "world"))
         matrix = embedder.embed(texts, "query")

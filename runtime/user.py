@@ -376,13 +376,15 @@ class User:
         """
         command = self.search_command(
             question,
-            limit=limit,
-            filters=filters,
-            types=types,
-            as_of=as_of,
-            valid_at=valid_at,
-            include_archived=include_archived,
-            include_retired=include_retired,
+            SearchOptions(
+                limit=limit,
+                filters=filters,
+                types=types,
+                as_of=as_of,
+                valid_at=valid_at,
+                include_archived=include_archived,
+                include_retired=include_retired,
+            ),
         )
         embedder = self._rt.mind.embedder(self.key.world)
         vector = embedder.embed([command.text], "query")[0]
@@ -391,31 +393,19 @@ class User:
             self._rt.tracer(self.key, {"question": question, "hits": hits})
         return hits
 
-    def search_command(
-        self,
-        question: str,
-        *,
-        limit: int = 10,
-        filters: Mapping[str, Any] | None = None,
-        types: Sequence[str] | str | None = None,
-        as_of: object = None,
-        valid_at: object = None,
-        include_archived: bool = False,
-        include_retired: bool = False,
-    ) -> c.Search:
-        """Return the checked command of a search, without its vector (as `search` otherwise)."""
+    def search_command(self, question: str, options: SearchOptions) -> c.Search:
+        """Return the checked command of a search, without its vector; defaults as of `search`."""
+        get = options.get
         return c.Search(
-            world=self.key.world,
-            user_id=self.key.user_id,
-            now=self._rt.now(),
+            **self._read(),
             text=door.question(question),
-            limit=door.limit(limit),
-            filters=door.filters(filters),
-            types=door.types(types),
-            as_of=door.optional_time(as_of, "as_of"),
-            valid_at=door.optional_time(valid_at, "valid_at"),
-            archived=bool(include_archived),
-            retired=bool(include_retired),
+            limit=door.limit(get("limit", 10)),
+            filters=door.filters(get("filters")),
+            types=door.types(get("types")),
+            as_of=door.optional_time(get("as_of"), "as_of"),
+            valid_at=door.optional_time(get("valid_at"), "valid_at"),
+            archived=bool(get("include_archived")),
+            retired=bool(get("include_retired")),
         )
 
     def context(
