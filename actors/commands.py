@@ -261,10 +261,10 @@ class ListPending(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c"
 
 
 class Slot(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="slot"):
-    """Pin, rewind or unpin a world's users in this shard. Idempotent per `operation`. Answer:
-    number of users."""
+    """Pin, rewind or unpin a world's users in this shard, or erase those that the operation
+    imported. Idempotent per `operation`. Answer: number of users."""
 
-    action: str  # "pin", "rewind", "unpin"
+    action: str  # "pin", "rewind", "unpin", "unfork"
     world: str
     tag: str
     operation: str

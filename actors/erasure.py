@@ -6,14 +6,20 @@ either alone leaves copies. Then the files are searched for byte strings of the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from reverie.actors.commands import Erased
+from reverie.memory_graph.errors import ReverieError
 from reverie.memory_graph.ids import Key, key_hash
 from reverie.memory_graph.store import Partition, search_files
+
+log = structlog.get_logger(__name__)
 
 MAX_NEEDLES = 1024
 MIN_NEEDLE_BYTES = 8  # shorter strings occur by chance
@@ -37,18 +43,40 @@ def erase_user(folder: Path, partition: Partition, key: Key, texts: Sequence[str
         counts = txn.erase(key)
     remove_files(folder, key_hash(key).hex())
     partition.scrub()
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files)
+    sizes = file_sizes(folder)
     left: list[str] = []
     shared = 0
     for needle, places in search_files(folder, needles).items():
         foreign = [p for p, _ in places if p.suffix == ".db" and p.parent.name == "partitions"]
-        if foreign and all(Partition.rows_hold(path, needle) for path in foreign):
+        if foreign and all(_explains(path, needle) for path in foreign):
             shared += 1  # rows of other users hold the same text: a fork, a shared event
             places = [(p, n) for p, n in places if p.parent.name != "partitions"]  # noqa: PLW2901
         left += [f"{path.relative_to(folder)}: {count}" for path, count in places]
     rows = msgspec.structs.asdict(counts)
-    return Erased(existed, rows, len(needles), len(files), size, sorted(set(left)), shared)
+    found = sorted(set(left))
+    return Erased(existed, rows, len(needles), len(sizes), sum(sizes), found, shared)
+
+
+def _explains(path: Path, needle: bytes) -> bool:
+    """Whether a user's rows in a partition file hold the needle. The rows of the erased one are
+    gone by now, so an error must not take the receipt with it: then nothing is explained."""
+    try:
+        return Partition.rows_hold(path, needle)
+    except ReverieError as exc:
+        log.warning("what was found cannot be explained", partition=path.name, error=str(exc))
+        return False
+
+
+def file_sizes(folder: Path) -> list[int]:
+    """Return the sizes in bytes of all files below a folder in use: some may vanish meanwhile."""
+    sizes: list[int] = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    sizes.append(path.stat().st_size)
+    return sizes
 
 
 def choose_needles(key: Key, texts: Sequence[str]) -> list[bytes]:

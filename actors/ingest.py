@@ -9,8 +9,10 @@ at least once and settled exactly once, because the shard passes over turns that
 from __future__ import annotations
 
 import threading
+import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from traceback import format_exc
 from typing import Protocol
 
@@ -20,7 +22,14 @@ import structlog
 
 from reverie.actors import commands as c
 from reverie.actors.backend import Router
-from reverie.memory_graph.drafts import Decision, Kept, Known, MemoryDraft, TurnOutcome
+from reverie.memory_graph.drafts import (
+    Decision,
+    Kept,
+    Known,
+    MemoryDraft,
+    TurnOutcome,
+    checked,
+)
 from reverie.memory_graph.errors import (
     ClosedError,
     EmbedderMismatchError,
@@ -93,7 +102,8 @@ class Ingestor:
         self._mind = mind
         self._now = now
         self._trace = trace
-        self._locks = [threading.Lock() for _ in range(LOCKS)]
+        self._locks = [threading.Lock() for _ in range(LOCKS)]  # one batch of a user at a time
+        self._settling = [threading.Lock() for _ in range(LOCKS)]
         self._changed = threading.Condition()
         self._waiting: OrderedDict[Key, None] = OrderedDict()
         self._postponed: dict[Key, ReverieError] = {}
@@ -191,26 +201,43 @@ class Ingestor:
                 return None
             self._mind.embedder(key.world)  # one that is missing is no fault of the turns
             try:
-                return self._settle(key, batch.generation, self._work(key, batch))
+                return self._settle(key, batch.generation, *self._work(key, batch))
             except _POSTPONING:
                 raise
             except Exception as exc:  # noqa: BLE001 (whatever a model raises, the turns are kept)
                 log.error("extraction failed", user_id=key.user_id, trace=format_exc())
                 return self._failed(key, batch, exc)
 
-    def _settle(self, key: Key, generation: int, outcomes: Sequence[TurnOutcome]) -> list[Kept]:
+    def _request_id(self) -> str | None:
+        return uuid.uuid4().hex if self._router.backend.repeats else None
+
+    @contextmanager
+    def hold(self, key: Key) -> Iterator[None]:
+        """Keep outcomes and traces of a user from being written within the block. Work under way
+        goes on; its outcome is refused if the user is gone by then."""
+        with self._settling[partition_of(key, LOCKS)]:
+            yield
+
+    def _settle(
+        self, key: Key, generation: int, outcomes: Sequence[TurnOutcome], raw: dict[str, object]
+    ) -> list[Kept]:
+        """Send the outcomes to the shard, and trace what they came from."""
         info = self._mind.embedder(key.world).info
         command = c.Settle(
             world=key.world,
             user_id=key.user_id,
             at=self._now(),
+            request_id=self._request_id(),
             embedder=info.id,
             dim=info.dim,
             generation=generation,
             outcomes=tuple(outcomes),
         )
         try:
-            settled: c.Settled = self._router.call(command)
+            with self.hold(key):
+                settled: c.Settled = self._router.call(command)
+                if self._trace is not None:
+                    self._trace(key, raw)
         except StaleGenerationError:
             self.counts.stale += len(outcomes)
             return []
@@ -227,7 +254,7 @@ class Ingestor:
             reason = error
             if len(batch.turns) > 1:
                 try:
-                    kept += self._settle(key, batch.generation, self._work(key, single))
+                    kept += self._settle(key, batch.generation, *self._work(key, single))
                 except _POSTPONING:
                     raise
                 except Exception as exc:  # noqa: BLE001 (whatever a model does, the turn is kept)
@@ -240,6 +267,7 @@ class Ingestor:
                 world=key.world,
                 user_id=key.user_id,
                 at=self._now(),
+                request_id=self._request_id(),
                 generation=batch.generation,
                 turn_id=turn.id,
                 error=f"{type(reason).__name__}: {reason}"[:500],
@@ -250,8 +278,9 @@ class Ingestor:
                 self.counts.stale += 1
         return kept
 
-    def _work(self, key: Key, batch: c.TurnBatch) -> list[TurnOutcome]:
-        """Do everything uncertain for a batch: vectors, extraction, decisions."""
+    def _work(self, key: Key, batch: c.TurnBatch) -> tuple[list[TurnOutcome], dict[str, object]]:
+        """Do everything uncertain for a batch: vectors, extraction, decisions. Returns the outcomes
+        and the raw parts, for a trace."""
         embedder = self._mind.embedder(key.world)
         turns = [_turn(t) for t in batch.turns]
         vectors = embedder.embed([t.text for t in turns], "passage")
@@ -260,7 +289,7 @@ class Ingestor:
         drafts = [
             msgspec.structs.replace(d, valid_from=t.said_at) if d.valid_from is None else d
             for t, e in zip(turns, extractions, strict=True)
-            for d in e.memories
+            for d in map(checked, e.memories)
         ]
         matrix = embedder.embed([d.text for d in drafts], "passage")
         drafts = [
@@ -268,9 +297,12 @@ class Ingestor:
             for d, v in zip(drafts, matrix, strict=True)
         ]
         decisions = self._decide(key, drafts, matrix)
-        if self._trace is not None:
-            self._trace(key, {"turns": turns, "extractions": extractions, "decisions": decisions})
-        return _outcomes(turns, extractions, vectors, drafts, decisions)
+        raw: dict[str, object] = {
+            "turns": turns,
+            "extractions": extractions,
+            "decisions": decisions,
+        }
+        return _outcomes(turns, extractions, vectors, drafts, decisions), raw
 
     def _decide(self, key: Key, drafts: Sequence[MemoryDraft], matrix: Float32) -> list[Decision]:
         """Decide each draft against the stored memories and the earlier drafts of the batch."""

@@ -60,7 +60,7 @@ class Lane:
         self._changed = Condition()
         self._queue: deque[_Ticket] = deque()
         self._waiting = 0
-        self._leading = False
+        self._leader: object | None = None  # whose thread talks to the shard
         self._closed = False
 
     def call(self, commands: Sequence[AnyCommand]) -> list[Any]:
@@ -80,26 +80,24 @@ class Lane:
                     answers += [exc] * len(part)
             return answers
         ticket = _Ticket(commands)
-        with self._changed:
-            self._admit(ticket)
-            try:
-                while self._leading and not ticket.is_answered():
-                    self._changed.wait()
-            except BaseException:  # interrupted: nobody would wait for the answers
-                if ticket in self._queue:
-                    self._queue.remove(ticket)
-                    self._waiting -= len(ticket.commands)
-                raise
-            if ticket.is_answered():
-                return ticket.taken()
-            self._leading = True
         try:
+            with self._changed:
+                self._admit(ticket)
+                while self._leader is not None and not ticket.is_answered():
+                    self._changed.wait()
+                if ticket.is_answered():
+                    return ticket.taken()
+                self._leader = ticket
             while not ticket.is_answered():
                 self._carry(self._gather())
-        finally:
+        finally:  # also after an interrupt, which may come between any two lines
             with self._changed:
-                self._leading = False
-                self._changed.notify_all()
+                if ticket in self._queue:  # nobody would wait for the answers
+                    self._queue.remove(ticket)
+                    self._waiting -= len(ticket.commands)
+                if self._leader is ticket:
+                    self._leader = None
+                    self._changed.notify_all()
         return ticket.taken()
 
     def _admit(self, ticket: _Ticket) -> None:
@@ -148,23 +146,25 @@ class Lane:
     @contextmanager
     def alone(self) -> Iterator[Transport]:
         """Hold the lane: nobody else talks to the shard within the block; use the transport."""
-        with self._changed:
-            while self._leading:
-                self._changed.wait()
-            if self._closed:
-                msg = "the runtime is closed"
-                raise ClosedError(msg)
-            self._leading = True
+        me = object()
         try:
+            with self._changed:
+                while self._leader is not None:
+                    self._changed.wait()
+                if self._closed:
+                    msg = "the runtime is closed"
+                    raise ClosedError(msg)
+                self._leader = me
             yield self._transport
         finally:
             with self._changed:
-                self._leading = False
-                self._changed.notify_all()
+                if self._leader is me:
+                    self._leader = None
+                    self._changed.notify_all()
 
     def close(self) -> None:
         """Refuse further calls, and wait until those under way are answered."""
         with self._changed:
             self._closed = True
-            while self._leading or self._queue:
+            while self._leader is not None or self._queue:
                 self._changed.wait(0.05)

@@ -8,6 +8,7 @@ the order of a client's calls survives a restart.
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import os
@@ -25,12 +26,11 @@ from ray import exceptions as ray_errors
 from reverie.actors import commands as c
 from reverie.actors.lane import Transport, raise_error
 from reverie.actors.residents import ShardSettings
-from reverie.actors.shard import open_shard
+from reverie.actors.shard import Shard, open_shard
 from reverie.memory_graph.errors import (
     InternalError,
     ReverieError,
     ShardUnavailableError,
-    WireError,
 )
 
 log = structlog.get_logger(__name__)
@@ -55,27 +55,33 @@ class ShardActor:
         settings: bytes,
         owner: str,
     ) -> None:
-        """Open the partitions. An error is kept for the first call, since Ray would only say that
+        """Open the partitions. An error is left to the first call, since Ray would only say that
         the actor died."""
         # The process is ours: graphs hold few cycles, and walking over them in every collection
         # was measured to take a tenth of the time of a search.
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
-        self._shard = None
-        self._error: WireError | None = None
-        try:
-            limits = msgspec.msgpack.decode(settings, type=ShardSettings)
-            self._shard = open_shard(
-                Path(folder), numbers, partition_count, limits, f"{owner} (actor {os.getpid()})"
-            )
-        except ReverieError as exc:
-            self._error = exc.to_wire()
+        self._open = functools.partial(
+            open_shard,
+            Path(folder),
+            numbers,
+            partition_count,
+            msgspec.msgpack.decode(settings, type=ShardSettings),
+            f"{owner} (actor {os.getpid()})",
+        )
+        self._shard: Shard | None = None
+        with suppress(ReverieError):
+            self._shard = self._open()
 
     def execute(self, data: bytes) -> bytes:
-        """Carry out an encoded batch and return the encoded replies."""
+        """Carry out an encoded batch and return the encoded replies. What could not be opened is
+        tried again: the disk may have been full when the actor was restarted."""
         batch = _decoder.decode(data)
         if self._shard is None:
-            return msgspec.msgpack.encode([c.Reply(error=self._error)] * len(batch))
+            try:
+                self._shard = self._open()
+            except ReverieError as exc:
+                return msgspec.msgpack.encode([c.Reply(error=exc.to_wire())] * len(batch))
         return msgspec.msgpack.encode([_reply(a) for a in self._shard.execute(batch)])
 
     def pid(self) -> int:

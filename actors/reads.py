@@ -30,7 +30,14 @@ from reverie.memory_graph.views import (
     as_item,
     entity_view,
 )
-from reverie.memory_graph.visible import Moment, is_live, is_visible, relation_holds
+from reverie.memory_graph.visible import (
+    Moment,
+    is_live,
+    is_visible,
+    relation_holds,
+    relation_seen,
+    seen,
+)
 
 Readable = n.Memory | n.Message | n.Summary
 
@@ -109,7 +116,8 @@ def similar(memory: UserMemory, command: c.Similar) -> list[list[Known]]:
         if memory.vectors is not None:
             query = np.frombuffer(data, dtype="<f4")
             near = dict(memory.vectors.search(query, command.limit, is_active))
-            same_slot = [m for m in graph.slots.get(slot or "", ()) if m not in near]
+            in_slot = graph.slots.get(slot or "", ())
+            same_slot = [m for m in in_slot if m not in near and is_active(m)]
             cosines = memory.vectors.similarities(query, same_slot).tolist()
             near |= dict(zip(same_slot, cosines, strict=True))
         rows: list[Known] = []
@@ -142,7 +150,7 @@ def _matching(memory: UserMemory, command: c.ListItems) -> Iterator[Readable]:
             isinstance(node, Readable)
             and READABLE[type(node)] in types
             and is_visible(node, moment)
-            and (where is None or where(node))
+            and (where is None or where(seen(node, moment)))
         ):
             yield node
 
@@ -221,7 +229,8 @@ def neighbors(memory: UserMemory, command: c.Neighbors) -> c.Neighborhood | None
         *((h, node_id, e) for h, e in graph.into(node_id, n.RELATION) if h != node_id),
     ]:
         if isinstance(edge, n.Relation) and (command.retired or relation_holds(edge, moment)):
-            relations.append(_relation_view(memory, head, tail, edge, command.now))
+            known = relation_seen(edge, moment)
+            relations.append(_relation_view(memory, head, tail, known, command.now))
     related = [
         (memory.display(other), _decayed(edge, command.now))
         for other, edge in [*graph.out(node_id, n.RELATED_TO), *graph.into(node_id, n.RELATED_TO)]

@@ -7,8 +7,8 @@ truth: dropping a resident loses at most readings that were not journaled yet.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,7 @@ from reverie.memory_graph.errors import (
     JournalDamagedError,
     ReverieError,
     StorageError,
+    StorageFailedError,
 )
 from reverie.memory_graph.events import decode_event, encode_event
 from reverie.memory_graph.ids import Key, key_hash, partition_of
@@ -54,7 +55,6 @@ class Resident:
 
     __slots__ = (
         "generation",
-        "index_seq",
         "memory",
         "size_bytes",
         "snapshot_bytes",
@@ -68,7 +68,6 @@ class Resident:
         self.tail_bytes = 0
         self.snapshot_bytes = 0
         self.size_bytes = 0
-        self.index_seq = -1  # at which the saved vector index was up to date
         self.touches: list[events.Event] = []
 
 
@@ -122,7 +121,8 @@ class Residents:
         if partition is None:
             msg = f"partition {number} is not owned by this shard"
             raise InternalError(msg)
-        if number in self.failed:
+        if number in self.failed or partition.is_broken:
+            self.failed.add(number)  # also while it cannot be opened
             for key in [k for k in self._users if self.number(k) == number]:
                 self.drop(key)
             with suppress(StorageError):
@@ -131,6 +131,15 @@ class Residents:
             self.partitions[number] = partition
             self.failed.discard(number)
         return partition
+
+    @contextmanager
+    def using(self, number: int) -> Iterator[Partition]:
+        """Give an open partition to the body; when it fails there, it is reopened next time."""
+        try:
+            yield self.partition(number)
+        except StorageFailedError:
+            self.failed.add(number)
+            raise
 
     def number(self, key: Key) -> int:
         """Return the number of the partition that owns a user."""
@@ -207,7 +216,8 @@ class Residents:
             leaving.setdefault(self.number(key), []).append(key)
         for number, keys in leaving.items():
             try:
-                self._passivate(self.partition(number), keys)
+                with self.using(number) as partition:
+                    self._passivate(partition, keys)
             except StorageError as exc:  # what was answered already stays true
                 log.warning("no room made", partition=number, error=str(exc))
 
@@ -237,8 +247,15 @@ class Residents:
                     self.append(txn, key, self._users[key])
         except (StorageError, InvariantError) as exc:
             log.warning("touches lost", partition=partition.path.name, error=str(exc))
-            for key in waiting:
-                self.drop(key)
+            self._pass_over(exc, waiting)
+
+    def _pass_over(self, exc: Exception, keys: Sequence[Key]) -> None:
+        """After an error that costs nobody an answer: what is on disk is read again at the next
+        use, from a reopened partition if it failed."""
+        if isinstance(exc, StorageFailedError):
+            self.failed.update(map(self.number, keys))
+        for key in keys:
+            self.drop(key)
 
     def flush(self, *, snapshot: bool) -> None:
         """Journal pending readings and save indices; with `snapshot`, also write a snapshot of
@@ -247,15 +264,15 @@ class Residents:
         for key in self._users:
             by_partition.setdefault(self.number(key), []).append(key)
         for number, keys in by_partition.items():
-            partition = self.partition(number)
-            self.flush_touches(partition, keys)
-            for key in keys:
-                if (resident := self._users.get(key)) is not None:
-                    self._save_index(key, resident)
-            if snapshot:
-                long = [k for k in keys if k in self._users and self._users[k].tail_bytes]
-                if long:
-                    self.snapshot(partition, long)
+            with self.using(number) as partition:
+                self.flush_touches(partition, keys)
+                for key in keys:
+                    if (resident := self._users.get(key)) is not None:
+                        self._save_index(key, resident)
+                if snapshot:
+                    long = [k for k in keys if k in self._users and self._users[k].tail_bytes]
+                    if long:
+                        self.snapshot(partition, long)
 
     # -- the way to the disk -----------------------------------------------------------
 
@@ -274,7 +291,7 @@ class Residents:
             raise InvariantError(msg)
         resident.tail_bytes += sum(map(len, rows))
 
-    def snapshot(self, partition: Partition, keys: Iterable[Key]) -> None:
+    def snapshot(self, partition: Partition, keys: Sequence[Key]) -> None:
         """Write snapshots; a failure costs only time at the next opening, never data."""
         try:
             with partition.write() as txn:
@@ -287,8 +304,7 @@ class Residents:
                     resident.snapshot_bytes, resident.tail_bytes = len(blob), 0
         except ReverieError as exc:
             log.warning("snapshot failed", partition=partition.path.name, error=str(exc))
-            for key in keys:  # measure again what is on disk at the next activation
-                self.drop(key)
+            self._pass_over(exc, keys)  # measure again what is on disk at the next activation
 
     # -- the vector index of large users, beside the snapshots -------------------------
 
@@ -303,20 +319,18 @@ class Residents:
         path = self.index_path(key)
         with suppress(OSError, ReverieError):
             digest = path.with_suffix(".sum").read_text(encoding="ascii").strip()
-            if vectors.load_index(path, digest):
-                resident.index_seq = resident.memory.seq
+            vectors.load_index(path, digest)
 
     def _save_index(self, key: Key, resident: Resident) -> None:
         """Keep an approximate index so that it need not be rebuilt; losing it costs only time."""
         vectors = resident.memory.vectors
         if vectors is None or len(vectors) <= self._settings.exact_limit:
             return
-        if resident.index_seq == resident.memory.seq or vectors.backlog:
+        if not vectors.is_changed or vectors.backlog:
             return
         path = self.index_path(key)
         try:
             path.with_suffix(".sum").write_text(vectors.save_index(path), encoding="ascii")
-            resident.index_seq = resident.memory.seq
         except OSError as exc:
             log.warning("index not saved", path=path.name, error=str(exc))
 

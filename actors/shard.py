@@ -16,12 +16,12 @@ fails, the changed states are thrown away and read again from disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from traceback import format_exc
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -36,22 +36,31 @@ from reverie.memory_graph.check import check_memory
 from reverie.memory_graph.errors import (
     InternalError,
     JournalDamagedError,
+    OverloadedError,
     RequestReusedError,
     ReverieError,
     StaleGenerationError,
     StorageError,
     StorageFailedError,
+    StorageFullError,
 )
 from reverie.memory_graph.events import encode_event
 from reverie.memory_graph.ids import Key, key_hash
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.store import Partition, Transaction, UserImage
+from reverie.memory_graph.words import clear_caches
 from reverie.memory_graph.write import Writer
 
 log = structlog.get_logger(__name__)
 
+T = TypeVar("T")
+
 MAX_PENDING = 1_000_000  # turns of one user that the checker looks at
 MAX_TOUCHES = 64  # readings kept in memory per user before they are journaled
+
+
+class _HalfWrittenError(Exception):
+    """Part of a command is in the transaction, so the transaction must not be committed."""
 
 
 class Shard:
@@ -139,22 +148,20 @@ class Shard:
             case c.Forget():
                 return self._forget(command.key)
             case c.ListUsers():
-                keys = [k for p in self.partitions.values() for k in self._users(p, command.world)]
+                keys = self._of_each(lambda p: self._users(p, command.world))
                 return sorted((k.world, k.user_id) for k in keys)
             case c.ListPending():
                 return self._pending(command)
             case c.Slot():
                 return self._slot(command)
             case c.ExportSlot():
-                return [
-                    msgspec.msgpack.encode(image)
-                    for p in self.partitions.values()
-                    for image in p.export_pin(command.world, command.tag)
-                ]
+                return self._of_each(
+                    lambda p: map(msgspec.msgpack.encode, p.export_pin(command.world, command.tag))
+                )
             case c.ImportUser():
                 return self._import(command)
             case c.CheckShard():
-                return [line for p in self.partitions.values() for line in p.check()]
+                return [line for number in self.partitions for line in self._check_file(number)]
             case c.Scrub():
                 return self._scrub(command)
             case c.Flush():
@@ -165,6 +172,14 @@ class Shard:
             case _:
                 msg = f"unknown command {type(command).__name__}"
                 raise InternalError(msg)
+
+    def _of_each(self, ask: Callable[[Partition], Iterable[T]]) -> list[T]:
+        """Return what all partitions answer; one that failed is reopened, or fails the command."""
+        found: list[T] = []
+        for number in self.partitions:
+            with self.residents.using(number) as partition:
+                found += ask(partition)
+        return found
 
     def close(self) -> None:
         """Journal pending touches and close the partitions. Safe to call twice."""
@@ -183,15 +198,18 @@ class Shard:
                     touched.add(command.key)
                     try:
                         answers[i] = self._write_one(partition, txn, command)
-                    except (StorageError, InternalError):
+                    except (StorageError, InternalError, _HalfWrittenError):
                         raise
                     except ReverieError as exc:
                         answers[i] = exc
-        except Exception as exc:  # noqa: BLE001 (whatever it is, nothing was acknowledged)
-            error = exc if isinstance(exc, ReverieError) else _internal(exc)
-            for key in touched:
+        except BaseException as exc:
+            for key in touched:  # nothing was acknowledged; the disk has what was before
                 self.residents.drop(key)
-            if isinstance(exc, StorageFailedError):
+            if not isinstance(exc, Exception):  # an interrupt, which may come between any two lines
+                raise
+            cause = exc.__cause__ if isinstance(exc, _HalfWrittenError) else exc
+            error = cause if isinstance(cause, ReverieError) else _internal(exc)
+            if isinstance(error, StorageFailedError):
                 self.residents.failed.add(number)
             self._answer_alone(number, commands, answers, error)
             return
@@ -207,7 +225,7 @@ class Shard:
     ) -> None:
         """A batch failed as a whole. A fault of the disk is everybody's; otherwise each command
         is tried alone, so that one that cannot be carried out takes no other with it."""
-        if isinstance(error, StorageError | MemoryError) or len(commands) == 1:
+        if isinstance(error, StorageError) or len(commands) == 1:
             for i, _ in commands:
                 answers[i] = error
             log.error("writes failed", partition=number, error=str(error), writes=len(commands))
@@ -226,7 +244,8 @@ class Shard:
             partition, key, create=not isinstance(command, c.Settle | c.FailTurn)
         )
         if resident is None:
-            return c.Settled([], 0)  # the user was forgotten meanwhile
+            msg = f"user {key.user_id!r} was forgotten while work for it was under way"
+            raise StaleGenerationError(msg)
         writer, box = Writer(resident.memory, command.at), Outbox()
         try:
             answer = write(writer, command, resident.generation, txn, box)
@@ -236,11 +255,14 @@ class Shard:
                     txn.append(key, [encode_event(event) for event in resident.touches])
                 self.residents.drop(key)
             raise
-        self.residents.append(txn, key, resident, writer.events)
-        box.apply(txn, key)
-        if command.request_id is not None:
-            kept_as = f"{_scope(command)}{command.request_id}"
-            txn.keep_result(kept_as, key, fingerprint, msgspec.msgpack.encode(answer))
+        try:
+            self.residents.append(txn, key, resident, writer.events)
+            box.apply(txn, key)
+            if command.request_id is not None:
+                kept_as = f"{_scope(command)}{command.request_id}"
+                txn.keep_result(kept_as, key, fingerprint, msgspec.msgpack.encode(answer))
+        except ReverieError as exc:
+            raise _HalfWrittenError from exc
         return answer
 
     def _after_write(self, partition: Partition, key: Key) -> None:
@@ -329,23 +351,19 @@ class Shard:
         )
 
     def _pending(self, command: c.ListPending) -> list[c.PendingUser]:
-        found: list[c.PendingUser] = []
-        for partition in self.partitions.values():
-            if command.quarantined:
-                by_user: dict[Key, list[tuple[str, str]]] = {}
-                for turn in partition.quarantined(command.world):
-                    by_user.setdefault(turn.key, []).append((turn.turn_id, turn.error))
-                found += [
-                    c.PendingUser(k.world, k.user_id, [t for t, _ in ts], [e for _, e in ts])
-                    for k, ts in by_user.items()
-                ]
-            else:
-                found += [
-                    c.PendingUser(p.key.world, p.key.user_id, p.turn_ids)
-                    for p in partition.pending(command.limit, per_user=command.limit)
-                    if command.world in {None, p.key.world}
-                ]
-        return found
+        if command.quarantined:
+            by_user: dict[Key, list[tuple[str, str]]] = {}
+            for turn in self._of_each(lambda p: p.quarantined(command.world)):
+                by_user.setdefault(turn.key, []).append((turn.turn_id, turn.error))
+            return [
+                c.PendingUser(k.world, k.user_id, [t for t, _ in ts], [e for _, e in ts])
+                for k, ts in by_user.items()
+            ]
+        return [
+            c.PendingUser(user.key.world, user.key.user_id, user.turn_ids)
+            for user in self._of_each(lambda p: p.pending(command.limit, per_user=command.limit))
+            if command.world in {None, user.key.world}
+        ]
 
     # -- erasure and save slots --------------------------------------------------------
 
@@ -357,6 +375,7 @@ class Shard:
             resident = None  # what cannot be read must still be erasable
         texts = [] if resident is None else _texts(resident.memory)
         self.residents.drop(key)
+        clear_caches()
         return erase_user(self.residents.folder, partition, key, texts)
 
     def _scrub(self, command: c.Scrub) -> bool:
@@ -364,34 +383,48 @@ class Shard:
         if command.partition not in self.partitions:
             return False
         remove_files(self.residents.folder, command.name)
-        self.residents.partition(command.partition).scrub()
+        with self.residents.using(command.partition) as partition:
+            partition.scrub()
         return True
 
     def _slot(self, command: c.Slot) -> int:
         count = 0
-        for partition in self.partitions.values():
-            here = [
-                k
-                for k in self.residents.keys()  # noqa: SIM118 (a copy: users are dropped below)
-                if k.world == command.world
-                and self.partitions.get(self.residents.number(k)) is partition
-            ]
-            if command.action == "pin":
-                self.residents.flush_touches(partition, here)
-            with partition.write() as txn:
-                match command.action:
-                    case "pin":
-                        count += txn.pin(command.world, command.tag, operation=command.operation)
-                    case "rewind":
-                        count += txn.rewind(command.world, command.tag, operation=command.operation)
-                    case "unpin":
-                        count += txn.unpin(command.world, command.tag)
-                    case _:
-                        msg = f"unknown action {command.action!r}"
-                        raise InternalError(msg)
-            if command.action == "rewind":
-                for key in here:
-                    self.residents.drop(key)
+        for number in self.partitions:
+            with self.residents.using(number) as partition:
+                count += self._slot_of(partition, number, command)
+        return count
+
+    def _slot_of(self, partition: Partition, number: int, command: c.Slot) -> int:
+        world, tag, operation = command.world, command.tag, command.operation
+        here = [
+            k
+            for k in self.residents.keys()  # noqa: SIM118 (a copy: users are dropped below)
+            if k.world == world and self.residents.number(k) == number
+        ]
+        if command.action == "pin":
+            self.residents.flush_touches(partition, here)
+        stale: list[Key] = []
+        with partition.write() as txn:
+            match command.action:
+                case "pin":
+                    count = txn.pin(world, tag, operation=operation)
+                case "rewind":
+                    count, stale = txn.rewind(world, tag, operation=operation), here
+                case "unpin":
+                    count = txn.unpin(world, tag)
+                case "unfork":
+                    stale = txn.erase_imported(world, operation)
+                    count = len(stale)
+                case _:
+                    msg = f"unknown action {command.action!r}"
+                    raise InternalError(msg)
+        for key in stale:
+            self.residents.drop(key)
+        if command.action == "unfork" and stale:
+            try:  # or a copy might outlast the user that it was made of
+                partition.scrub()
+            except (StorageFullError, OverloadedError) as exc:
+                log.warning("copies may be left", partition=number, error=str(exc))
         return count
 
     def _import(self, command: c.ImportUser) -> bool:
@@ -401,6 +434,14 @@ class Shard:
             txn.import_user(image, command.world, operation=command.operation)
         self.residents.drop(command.key)
         return True
+
+    def _check_file(self, number: int) -> list[str]:
+        """Return what is wrong with a partition; that it cannot be opened is a line too."""
+        try:
+            with self.residents.using(number) as partition:
+                return partition.check()
+        except StorageError as exc:
+            return [exc.message]
 
     def _check(self, key: Key) -> list[str]:
         """Return the broken invariants of one user; damage on disk is a line too."""

@@ -56,6 +56,9 @@ def assemble(
         line = _line(hit, hit.text, show_time)
         trial = _render([*chosen, (hit, line)])
         if count_tokens(trial) > budget_tokens:
+            if budget_tokens - count_tokens(text) < MIN_CUT_TOKENS:  # nor would a cut say enough
+                left_out += 1
+                continue
             cut = _cut(hit, chosen, budget_tokens, count_tokens, show_time)
             if cut is None:
                 left_out += 1

@@ -6,10 +6,12 @@ are given by the shard that owns the graph, in journal order.
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from reverie.memory_graph.errors import InvalidValueError
 from reverie.memory_graph.nodes import MemoryKind, Metadata, Provenance
 
 Operation: TypeAlias = Literal["ADD", "UPDATE", "DELETE", "NOOP"]
@@ -68,6 +70,35 @@ class MemoryDraft(msgspec.Struct, frozen=True, omit_defaults=True):
     entities: tuple[EntityDraft, ...] = ()
     relations: tuple[RelationDraft, ...] = ()
     vector: bytes | None = None
+
+
+def checked(draft: MemoryDraft) -> MemoryDraft:
+    """Return a draft that a model made, if the journal can hold it.
+
+    Structs check nothing when they are built, and a model is somebody else's code; what is wrong
+    would come out only when the journal is read again.
+
+    Raises:
+        InvalidValueError: a field of a wrong type, a number out of its range or not finite.
+    """
+    try:
+        sound = msgspec.convert(msgspec.to_builtins(draft), MemoryDraft)
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as exc:
+        msg = f"a model made a memory that cannot be kept: {exc}"
+        raise InvalidValueError(msg) from None
+    times = [sound.valid_from, sound.valid_to, sound.ttl_s]
+    for relation in sound.relations:
+        times += [relation.valid_from, relation.valid_to]
+    shares = [sound.confidence, sound.importance, *(r.confidence for r in sound.relations)]
+    if (
+        not sound.text.strip()
+        or not all(t is None or math.isfinite(t) for t in times)
+        or not all(0.0 <= share <= 1.0 for share in shares)
+        or not -1.0 <= sound.sentiment <= 1.0
+    ):
+        msg = "a model made a memory without a text, or with a number out of its range"
+        raise InvalidValueError(msg)
+    return sound
 
 
 class TurnDraft(msgspec.Struct, frozen=True, omit_defaults=True):

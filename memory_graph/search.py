@@ -30,7 +30,7 @@ from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.text import normalise, query_terms
 from reverie.memory_graph.vectors import Hits
 from reverie.memory_graph.views import Hit, ItemType, item
-from reverie.memory_graph.visible import Moment, as_seen, is_visible
+from reverie.memory_graph.visible import Moment, as_seen, is_visible, seen
 from reverie.memory_graph.words import Asked
 
 # The weight of each signal. First values, by hand; z-scores are divided by 5 as the spread of
@@ -170,7 +170,7 @@ def _allowed(memory: UserMemory, query: Query) -> Callable[[str], bool] | None:
                 isinstance(node, n.Memory | n.Message | n.Summary)
                 and READABLE[type(node)] in types
                 and is_visible(node, moment)
-                and (where is None or where(node))
+                and (where is None or where(seen(node, moment)))
             )
         return verdict
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -114,7 +115,7 @@ def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str
                 "role": node.role,
                 "external_id": node.external_id,
                 "entities": tuple(map(display, linked.get(n.CONTAINS_ENTITY, ()))),
-                "metadata": node.metadata,
+                "metadata": deepcopy(node.metadata),  # the graph's own is nobody else's
             }
         case n.Summary():
             fields = {
@@ -141,7 +142,7 @@ def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str
                 "slot": node.slot,
                 "hits": node.hits,
                 "tags": node.tags,
-                "metadata": node.metadata,
+                "metadata": deepcopy(node.metadata),  # the graph's own is nobody else's
                 "topics": tuple(map(display, linked.get(n.IN_TOPIC, ()))),
             }
     sources = tuple(linked.get(n.DERIVED_FROM, ()))

@@ -50,6 +50,11 @@ def is_visible(node: Memory | Message | Summary, moment: Moment) -> bool:
             return _is_memory_visible(node, moment)
 
 
+def seen(node: Memory | Message | Summary, moment: Moment) -> Memory | Message | Summary:
+    """Return a text as it was at the moment: see `as_seen`; turns and summaries do not change."""
+    return as_seen(node, moment) if isinstance(node, Memory) else node
+
+
 def as_seen(memory: Memory, moment: Moment) -> Memory:
     """Return a memory as it was believed at the moment's `as_of`: an end that was learned later is
     not known yet. The memory itself when nothing differs."""
@@ -82,6 +87,15 @@ def _is_memory_visible(memory: Memory, moment: Moment) -> bool:
             memory.valid_to is None or memory.valid_to > moment.valid_at
         )
     return memory.retired_at is None or moment.retired
+
+
+def relation_seen(relation: Relation, moment: Moment) -> Relation:
+    """Return a relation as it was believed at the moment's `as_of`, as `as_seen` does."""
+    as_of = moment.as_of
+    if as_of is None or relation.retired_at is None or relation.retired_at <= as_of:
+        return relation
+    valid_to = None if relation.end_learned else relation.valid_to
+    return msgspec.structs.replace(relation, retired_at=None, valid_to=valid_to)
 
 
 def relation_holds(relation: Relation, moment: Moment) -> bool:

@@ -168,8 +168,7 @@ class WordIndex:
         found = [self.remove(node_id) for node_id in ids]
         if any(found):
             self._compact()
-            analysis.clear_caches()
-            _hash_of.cache_clear()
+            clear_caches()
 
     # -- reading -------------------------------------------------------------------------
 
@@ -535,6 +534,12 @@ def _tight(values: Ints) -> Ints:
 
 def _joined(old: Ints, new: Sequence[int]) -> Ints:
     return np.concatenate([old, _tight(np.array(new, np.int64))])
+
+
+def clear_caches() -> None:
+    """Forget every word and question that was met: after an erasure none may linger."""
+    analysis.clear_caches()
+    _hash_of.cache_clear()
 
 
 @lru_cache(maxsize=_CACHE_HASHES)

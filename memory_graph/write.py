@@ -151,7 +151,7 @@ class Writer:
             index = int(target[1:])
             target = earlier[index].memory_id if index < len(earlier) else None
         old = None if target is None else self.graph.node(target)
-        if decision.op != "ADD" and not (isinstance(old, n.Memory) and old.status == "active"):
+        if decision.op != "ADD" and not (isinstance(old, n.Memory) and is_live(old, self.at)):
             refused = f"{decision.op} names no active memory ({decision.target})"
         if refused is not None or decision.op == "ADD" or target is None:
             twin = self.twin(draft)
@@ -323,6 +323,7 @@ class Writer:
                         predicate=relation.predicate,
                         tail=tail,
                         valid_from=relation.valid_from,
+                        valid_to=None if relation.end_learned else relation.valid_to,
                         confidence=relation.confidence,
                         source=memory_id,
                     )

@@ -318,15 +318,24 @@ def entities(value: object) -> tuple[EntityDraft, ...]:
 
 def relation(draft: RelationDraft) -> RelationDraft:
     """Return a relation draft with checked names and times; raises InputError."""
+    begins = optional_time(draft.valid_from, "valid_from")
+    ends = optional_time(draft.valid_to, "valid_to")
+    _in_order(begins, ends)
     return msgspec.structs.replace(
         draft,
         head=name(draft.head, "head"),
         predicate=name(draft.predicate, "predicate"),
         tail=name(draft.tail, "tail"),
-        valid_from=optional_time(draft.valid_from, "valid_from"),
-        valid_to=optional_time(draft.valid_to, "valid_to"),
+        valid_from=begins,
+        valid_to=ends,
         confidence=share(draft.confidence, "confidence"),
     )
+
+
+def _in_order(begins: float | None, ends: float | None) -> None:
+    if begins is not None and ends is not None and ends < begins:
+        msg = f"valid_to ({ends:g}) is before valid_from ({begins:g})"
+        raise InvalidTimeError(msg)
 
 
 def memory(given: object, max_bytes: int) -> MemoryDraft:
@@ -337,9 +346,7 @@ def memory(given: object, max_bytes: int) -> MemoryDraft:
         raise InvalidValueError(msg, what="memories")
     begins = optional_time(draft.valid_from, "valid_from")
     ends = optional_time(draft.valid_to, "valid_to")
-    if begins is not None and ends is not None and ends < begins:
-        msg = f"valid_to ({ends:g}) is before valid_from ({begins:g})"
-        raise InvalidTimeError(msg)
+    _in_order(begins, ends)
     return msgspec.structs.replace(
         draft,
         text=text(draft.text, max_bytes),

@@ -16,11 +16,13 @@ from reverie.config import AUTO, Config
 from reverie.memory_graph.errors import ClosedError, ConfigError, EmbedderMismatchError
 from reverie.memory_graph.store import Catalog
 from reverie.memory_graph.store import World as StoredWorld
+from reverie.memory_graph.words import clear_caches as clear_text_caches
 from reverie.models.cached import CachedEmbedder
 from reverie.models.catalog import default_folder, find_entry
 from reverie.models.embedders import open_embedder
 from reverie.models.protocol import Decider, Embedder, Extraction, Extractor, Turn
 from reverie.models.rules import RulesDecider, RulesExtractor
+from reverie.models.rules import clear_caches as clear_rule_caches
 
 log = structlog.get_logger(__name__)
 
@@ -72,6 +74,18 @@ class WorldMind:
         with self.lock:
             return self._by_world.get(world) or self._choose(world, None)
 
+    def for_reading(self, world: str) -> Embedder:
+        """Return the embedder for a question; a world that is not there yet is not made by it.
+
+        Raises:
+            ModelMissingError, EmbedderMismatchError: as `embedder`.
+        """
+        with self.lock:
+            self._require_open()
+            if world not in self._by_world and self._catalog.world(world) is None:
+                return self._open(self._config.embedder)
+        return self.embedder(world)
+
     def declare(self, world: str, embedder: str | Embedder | None) -> Embedder:
         """Fix the embedder of a world, or confirm it.
 
@@ -85,9 +99,7 @@ class WorldMind:
             return self._choose(world, embedder)
 
     def _choose(self, world: str, wanted: str | Embedder | None) -> Embedder:
-        if self._closed:
-            msg = "the runtime is closed"
-            raise ClosedError(msg)
+        self._require_open()
         stored = self._catalog.world(world)
         spec = self._config.embedder if wanted is None else wanted
         if stored is not None and isinstance(spec, str) and (spec == AUTO or wanted is None):
@@ -113,6 +125,11 @@ class WorldMind:
         self._by_world[world] = found
         self._specs[world] = self._resolve(spec) if isinstance(spec, str) else OBJECT
         return found
+
+    def _require_open(self) -> None:
+        if self._closed:
+            msg = "the runtime is closed"
+            raise ClosedError(msg)
 
     def _resolve(self, spec: str) -> str:
         if spec != AUTO:
@@ -175,6 +192,8 @@ class WorldMind:
         embedder = self._by_world.get(world)
         if isinstance(embedder, CachedEmbedder):
             embedder.clear()
+        clear_text_caches()
+        clear_rule_caches()
 
     def close(self) -> None:
         """Free the models that were opened here (not objects that were handed over)."""

@@ -32,7 +32,12 @@ class AddResult(msgspec.Struct, frozen=True):
 
 
 class ForgetReceipt(msgspec.Struct, frozen=True):
-    """Proof of an erasure; see `commands.Erased`. `clean` means that nothing was found."""
+    """Proof of an erasure; see `commands.Erased`.
+
+    `clean` means that there was such a user and that nothing of it was found afterwards. It is
+    False when there was none: without its texts there is nothing to search for, so nothing is
+    proven. That is also so when a shard died right after the erasure and the call was repeated.
+    """
 
     world: str
     user_id: str

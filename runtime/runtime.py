@@ -267,19 +267,17 @@ class Runtime:
             for user, turns in drafts.items()
         ]
         results: dict[str, AddResult] = {}
-        for user, answer in zip(drafts, self._router.call_many(commands), strict=True):
-            added: c.Added = raise_error(answer)
-            results[user.key.user_id] = AddResult(added.ids)
-        if not infer:
-            return results
-        waking = list(drafts)
+        waking = list(drafts) if infer else []
         try:
+            for user, answer in zip(drafts, self._router.call_many(commands), strict=True):
+                added: c.Added = raise_error(answer)
+                results[user.key.user_id] = AddResult(added.ids)
             while wait and waking:
                 key = waking[0].key
                 kept = self.ingestor.drain(key)
                 results[key.user_id] = AddResult(results[key.user_id].ids, kept)
                 del waking[0]
-        finally:
+        finally:  # whoever failed, the turns of the others are stored and wait
             for user in waking:
                 self.ingestor.wake(user.key)
         return results
@@ -325,7 +323,7 @@ class Runtime:
         """
         commands = [self.user(u, world).search_command(q, search) for u, q in questions]
         texts = list(dict.fromkeys(command.text for command in commands))
-        embedder = self.mind.embedder(check_id(world, "world"))
+        embedder = self.mind.for_reading(check_id(world, "world"))
         matrix = embedder.embed(texts, "query")
         vectors = dict(zip(texts, matrix, strict=True))
         ready = [with_vector(cmd, vectors[cmd.text], embedder.info.id) for cmd in commands]
@@ -391,7 +389,10 @@ class Runtime:
 
         Raises:
             UnknownCheckpointError: no such tag.
-            CheckpointExistsError: the new world exists.
+            CheckpointExistsError: the new world exists, or somebody wrote to it meanwhile.
+            StorageError: the checkpoint cannot be read, or the new world not be written.
+
+        After any error, what was made of the new world is erased again.
         """
         self._require_open()
         count = self._slots.fork(
@@ -418,7 +419,8 @@ class Runtime:
     def erase(self, key: Key) -> c.Erased:
         """Erase a user for good; `User.forget` is the way to call it."""
         self._require_open()
-        erased = self._slots.forget(key)
+        with self.ingestor.hold(key):  # or an outcome under way would leave a trace behind
+            erased = self._slots.forget(key)
         self.mind.forget(key.world)
         return erased
 
@@ -495,6 +497,7 @@ class Runtime:
             progress: called with (users done, users in all).
         """
         lines = [line for found in self._router.everywhere(c.CheckShard()) for line in found]
+        lines += self._slots.unfinished()
         users = self._all_users(None)
         for done, (world, user_id) in enumerate(users, 1):
             try:

@@ -2,7 +2,8 @@
 
 A world lies in many partitions, which commit one by one. So the operation is noted in the catalog
 first; each shard's part is idempotent under the operation's id; what is found unfinished at the
-next opening is done again to its end.
+next opening is done again to its end. A checkpoint or a fork that fails is undone instead: half of
+one is none, and completing it later would mix it with what was written meanwhile.
 """
 
 from __future__ import annotations
@@ -10,23 +11,24 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import msgspec
 import structlog
 
 from reverie.actors import commands as c
 from reverie.actors.backend import Router
-from reverie.actors.lane import raise_error
+from reverie.actors.lane import MAX_BULK, raise_error
 from reverie.memory_graph.errors import (
     CheckpointExistsError,
+    InternalError,
     ReverieError,
     UnknownCheckpointError,
 )
 from reverie.memory_graph.ids import Key, key_hash, partition_of
-from reverie.memory_graph.store import Catalog, Tag, UserImage, World
+from reverie.memory_graph.store import Catalog, Intent, Tag, UserImage, World
 
 ERASURE = "forget"
+UNDO = {"checkpoint": "drop", "fork": "unfork"}  # by which operation one that fails is undone
 
 log = structlog.get_logger(__name__)
 
@@ -59,18 +61,41 @@ class Slots:
         self._catalog = catalog
         self._router = router
         self._lock = lock  # guards the catalog
+        self._errors: dict[str, ReverieError] = {}  # of unfinished operations, by operation
+        self._to_undo: set[str] = set()  # failed, and not even this could be noted yet
 
     def resume(self) -> None:
-        """Finish what a crash or an error interrupted; nothing else may come before it."""
-        for intent in self._catalog.unfinished():
-            log.warning("finishing an interrupted operation", kind=intent.kind)
-            if intent.kind == ERASURE:
+        """Finish what a crash or an error interrupted. What cannot be finished is logged, stays
+        noted, and fails later operations on its world; see `unfinished`."""
+        with self._lock:
+            for intent in self._catalog.unfinished():
+                self._finish(intent)
+
+    def _finish(self, intent: Intent) -> None:
+        log.warning("finishing an interrupted operation", kind=intent.kind)
+        self._errors.pop(intent.operation, None)
+        try:
+            if intent.operation in self._to_undo:
+                self._undo(intent)
+            elif intent.kind == ERASURE:
                 left = msgspec.msgpack.decode(intent.payload, type=ErasurePlan)
                 self._router.everywhere(c.Scrub(left.partition, left.name))
+                self._catalog.finish_intent(intent.operation)
             else:
-                plan = msgspec.msgpack.decode(intent.payload, type=SlotPlan)
-                self._steps(intent.kind)(plan, intent.operation)
-            self._catalog.finish_intent(intent.operation)
+                self._carry_out(intent)
+        except ReverieError as exc:
+            log.error("an operation cannot be finished", kind=intent.kind, error=str(exc))
+            self._errors.setdefault(intent.operation, exc)
+
+    def unfinished(self) -> list[str]:
+        """Return a line for each operation that was begun and could not be finished."""
+        with self._lock:
+            return [self._line(intent) for intent in self._catalog.unfinished()]
+
+    def _line(self, intent: Intent) -> str:
+        where = "" if intent.kind == ERASURE else f" of world {_plan(intent).world!r}"
+        why = self._errors.get(intent.operation, "not tried yet")
+        return f"unfinished {intent.kind}{where}: {why}"
 
     def checkpoint(self, world: str, tag: str, at: float) -> int:
         """Pin a world under a tag; returns the number of users.
@@ -79,6 +104,7 @@ class Slots:
             CheckpointExistsError: the tag is taken in this world.
         """
         with self._lock:
+            self._settle(world)
             if any(t.tag == tag for t in self._catalog.tags(world)):
                 msg = f"world {world!r} has a checkpoint {tag!r} already; drop it first"
                 raise CheckpointExistsError(msg, world=world, tag=tag)
@@ -91,6 +117,7 @@ class Slots:
             UnknownCheckpointError: no such tag.
         """
         with self._lock:
+            self._settle(world)
             self._require(world, tag)
             return self._run("rewind", SlotPlan(world, tag, at))
 
@@ -102,6 +129,7 @@ class Slots:
             CheckpointExistsError: the new world exists.
         """
         with self._lock:
+            self._settle(world, new_world)
             self._require(world, tag)
             if self._catalog.world(new_world) is not None or any(
                 users for users in self._router.everywhere(c.ListUsers(world=new_world))
@@ -117,6 +145,7 @@ class Slots:
             UnknownCheckpointError: no such tag.
         """
         with self._lock:
+            self._settle(world)
             self._require(world, tag)
             self._run("drop", SlotPlan(world, tag, 0.0))
 
@@ -126,6 +155,9 @@ class Slots:
         operation = uuid.uuid4().hex
         plan = ErasurePlan(partition_of(key, self._router.partitions), key_hash(key).hex())
         with self._lock:
+            for intent in self._catalog.unfinished():
+                if intent.operation in self._to_undo:  # a fork done later would bring the user back
+                    self._finish(intent)
             self._catalog.begin_intent(operation, ERASURE, msgspec.msgpack.encode(plan))
             erased: c.Erased = self._router.call(c.Forget(world=key.world, user_id=key.user_id))
             self._catalog.finish_intent(operation)
@@ -142,40 +174,84 @@ class Slots:
             msg = f"world {world!r} has no checkpoint {tag!r}; it has: {', '.join(known) or 'none'}"
             raise UnknownCheckpointError(msg, world=world, tag=tag)
 
-    def _run(self, kind: str, plan: SlotPlan) -> int:
+    def _settle(self, *worlds: str) -> None:
+        """Finish what was interrupted; nothing else may come before it in these worlds.
+
+        Raises:
+            ReverieError: of an operation on one of the worlds that cannot be finished.
+        """
         self.resume()
-        operation = uuid.uuid4().hex
-        self._catalog.begin_intent(operation, kind, msgspec.msgpack.encode(plan))
+        for intent in self._catalog.unfinished():
+            if intent.kind != ERASURE:
+                plan, error = _plan(intent), self._errors.get(intent.operation)
+                if error is not None and not {plan.world, plan.new_world}.isdisjoint(worlds):
+                    raise error
+
+    def _run(self, kind: str, plan: SlotPlan) -> int:
+        intent = Intent(uuid.uuid4().hex, kind, msgspec.msgpack.encode(plan))
+        return self._carry_out(intent, is_new=True)
+
+    def _carry_out(self, intent: Intent, *, is_new: bool = False) -> int:
+        """Do all steps; after an error or an interrupt, undo those of a checkpoint or a fork."""
+        plan = _plan(intent)
         try:
-            count = self._steps(kind)(plan, operation)
-        except ReverieError:
-            if kind == "checkpoint":
-                self._undo(plan, operation)
+            if is_new:  # here, since an interrupt is most likely while this is synced
+                self._catalog.begin_intent(*intent)
+            count = self._steps(intent.kind)(plan, intent.operation)
+            with self._catalog.write():
+                self._conclude(intent.kind, plan)
+                self._catalog.finish_intent(intent.operation)
+        except BaseException as exc:
+            if isinstance(exc, ReverieError):
+                self._errors[intent.operation] = exc
+            if intent.kind in UNDO:
+                self._to_undo.add(intent.operation)
+                try:
+                    self._undo(intent)
+                except ReverieError as undoing:  # the next operation, or opening, does it
+                    self._errors[intent.operation] = undoing
+                    log.error("cannot be undone now", kind=intent.kind, error=str(undoing))
             raise
-        self._catalog.finish_intent(operation)
+        self._errors.pop(intent.operation, None)
         return count
 
-    def _undo(self, plan: SlotPlan, operation: str) -> None:
-        """A checkpoint of some partitions only is none, and must not be completed later, when
-        the world is another one."""
-        with self._catalog.write():
-            self._catalog.finish_intent(operation)
-            self._catalog.begin_intent(uuid.uuid4().hex, "drop", msgspec.msgpack.encode(plan))
-        with suppress(ReverieError):  # then the next operation, or opening, does it
-            self.resume()
+    def _undo(self, intent: Intent) -> None:
+        if all(intent.operation != other.operation for other in self._catalog.unfinished()):
+            self._to_undo.discard(intent.operation)  # the interrupt came after the last step
+            return
+        undoing = intent._replace(kind=UNDO.get(intent.kind, intent.kind))
+        with self._catalog.write():  # from here on it cannot be completed any more
+            self._catalog.finish_intent(intent.operation)
+            self._catalog.begin_intent(*undoing)
+        self._to_undo.discard(intent.operation)
+        self._carry_out(undoing)
 
     def _steps(self, kind: str) -> Callable[[SlotPlan, str], int]:
-        return {
+        known = {
             "checkpoint": self._checkpoint,
             "rewind": self._rewind,
             "fork": self._fork,
+            "unfork": self._unfork,
             "drop": self._drop,
-        }[kind]
+        }
+        if kind not in known:
+            msg = f"the catalog names an unknown operation {kind!r}"
+            raise InternalError(msg)
+        return known[kind]
+
+    def _conclude(self, kind: str, plan: SlotPlan) -> None:
+        """What makes a finished operation visible, in the transaction that strikes it out."""
+        if kind == "checkpoint":
+            self._catalog.add_tag(plan.world, plan.tag, plan.at)
+        elif kind == "fork":
+            source = self._catalog.world(plan.world)
+            if source is not None and self._catalog.world(plan.new_world) is None:
+                self._catalog.add_world(
+                    World(plan.new_world, source.embedder, source.dim, source.spec, plan.at)
+                )
 
     def _checkpoint(self, plan: SlotPlan, operation: str) -> int:
-        counts = self._router.at_once(c.Slot("pin", plan.world, plan.tag, operation))
-        self._catalog.add_tag(plan.world, plan.tag, plan.at)
-        return sum(counts)
+        return sum(self._router.at_once(c.Slot("pin", plan.world, plan.tag, operation)))
 
     def _rewind(self, plan: SlotPlan, operation: str) -> int:
         return sum(self._router.at_once(c.Slot("rewind", plan.world, plan.tag, operation)))
@@ -196,12 +272,15 @@ class Slots:
                 )
                 for image in images
             ]
-            for answer in self._router.call_many(commands):
-                raise_error(answer)
+            for start in range(0, len(commands), MAX_BULK):  # so little is under way at an error
+                for answer in self._router.call_many(commands[start : start + MAX_BULK]):
+                    raise_error(answer)
             count += len(commands)
-        source = self._catalog.world(plan.world)
-        if source is not None and self._catalog.world(plan.new_world) is None:
-            self._catalog.add_world(
-                World(plan.new_world, source.embedder, source.dim, source.spec, plan.at)
-            )
         return count
+
+    def _unfork(self, plan: SlotPlan, operation: str) -> int:
+        return sum(self._router.everywhere(c.Slot("unfork", plan.new_world, plan.tag, operation)))
+
+
+def _plan(intent: Intent) -> SlotPlan:
+    return msgspec.msgpack.decode(intent.payload, type=SlotPlan)

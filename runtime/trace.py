@@ -10,8 +10,11 @@ import threading
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from reverie.memory_graph.ids import Key, key_hash
+
+log = structlog.get_logger(__name__)
 
 
 class Tracer:
@@ -25,5 +28,8 @@ class Tracer:
         """Append one event; `event` holds structs and plain values."""
         line = msgspec.json.encode({"world": key.world, "user_id": key.user_id, **event})
         path = self._folder / f"{key_hash(key).hex()}.jsonl"
-        with self._lock, path.open("ab") as file:
-            file.write(line + b"\n")
+        try:
+            with self._lock, path.open("ab") as file:
+                file.write(line + b"\n")
+        except OSError as exc:  # a trace is a help, never a reason to fail
+            log.warning("trace not written", path=path.name, error=str(exc))

@@ -81,10 +81,14 @@ class User:
         added: c.Added = self._rt.call(self.turns_command(drafts, request_id, infer=infer))
         kept: list[Kept] = []
         if infer and drafts:
-            if wait:
-                kept = self._rt.ingestor.drain(self.key)
-            else:
-                self._rt.ingestor.wake(self.key)
+            done = False
+            try:
+                if wait:
+                    kept = self._rt.ingestor.drain(self.key)
+                    done = True
+            finally:  # what is left, also after an error, is done in the background
+                if not done:
+                    self._rt.ingestor.wake(self.key)
         return AddResult(added.ids, kept)
 
     def turns_command(
@@ -386,7 +390,7 @@ class User:
                 include_retired=include_retired,
             ),
         )
-        embedder = self._rt.mind.embedder(self.key.world)
+        embedder = self._rt.mind.for_reading(self.key.world)
         vector = embedder.embed([command.text], "query")[0]
         hits: list[Hit] = self._rt.call(with_vector(command, vector, embedder.info.id))
         if self._rt.tracer is not None:
@@ -394,7 +398,14 @@ class User:
         return hits
 
     def search_command(self, question: str, options: SearchOptions) -> c.Search:
-        """Return the checked command of a search, without its vector; defaults as of `search`."""
+        """Return the checked command of a search, without its vector; defaults as of `search`.
+
+        Raises:
+            TypeError: an unknown option, which would otherwise be ignored without a word.
+        """
+        if unknown := sorted(set(options) - set(SearchOptions.__annotations__)):
+            msg = f"a search has no option {', '.join(unknown)}"
+            raise TypeError(msg)
         get = options.get
         return c.Search(
             **self._read(),
@@ -429,7 +440,7 @@ class User:
         budget = door.limit(budget_tokens, "budget_tokens", 10_000_000)
         search.setdefault("limit", CONTEXT_HITS)
         hits = self.search(question, **search)
-        counter = count_tokens or self._rt.mind.embedder(self.key.world).count_tokens
+        counter = count_tokens or self._rt.mind.for_reading(self.key.world).count_tokens
         return assemble(hits, budget, counter, show_time)
 
     def get(self, node_id: str) -> Item:
@@ -550,9 +561,8 @@ class User:
             A receipt that says what was removed and what a search of the files found.
         """
         erased = self._rt.erase(self.key)
-        return ForgetReceipt(
-            self.key.world, self.key.user_id, self._rt.now(), not erased.found, erased
-        )
+        clean = erased.existed and not erased.found
+        return ForgetReceipt(self.key.world, self.key.user_id, self._rt.now(), clean, erased)
 
     # -- the fields that commands share --------------------------------------------------
 

@@ -27,7 +27,7 @@ def factory(tmp_path: Path) -> Factory:
 def test_an_interrupted_erasure_is_finished_at_the_next_opening(
     factory: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rt = factory(trace=True)
+    rt = factory(trace=True, background=False)  # a reader would reopen the failed partition
     user, other = rt.user("canary-user"), rt.user("other")
     for text in CANARIES * 3:
         user.add(text, wait=True)

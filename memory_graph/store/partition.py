@@ -27,7 +27,12 @@ from reverie.memory_graph.store.schema import (
     USER_TABLES,
     RowHash,
 )
-from reverie.memory_graph.store.sqlite import Database, closed_on_error, open_database
+from reverie.memory_graph.store.sqlite import (
+    Database,
+    closed_on_error,
+    open_database,
+    open_to_read,
+)
 from reverie.memory_graph.store.users import begin_history, find_user, fresh_generation, users_of
 
 if TYPE_CHECKING:
@@ -190,6 +195,13 @@ class Transaction:
             generations=deleted["generations"],
         )
 
+    def erase_imported(self, world: str, operation: str) -> list[Key]:
+        """Delete every row of the users of `world` that an operation imported; returns them."""
+        keys = [user.key for user in users_of(self._db, world) if user.origin == operation]
+        for key in keys:
+            self.erase(key)
+        return keys
+
 
 class Partition:
     """One open partition file. Used by one thread at a time, not always the same one."""
@@ -235,6 +247,11 @@ class Partition:
                 msg = f"{path} holds partition {found}, not {index}"
                 raise DataFolderError(msg, path=str(path))
         return cls(db, epoch)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an input/output error was met: it must be closed and opened again."""
+        return self._db.is_broken
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
@@ -367,10 +384,12 @@ class Partition:
         """Return whether a row of a partition file, of whatever user, holds a byte string.
 
         Opens the file beside its owner, claims nothing and writes nothing.
+
+        Raises:
+            StorageError: it cannot be read.
+            OverloadedError: its owner is recovering it.
         """
-        db = open_database(
-            path, application_id=PARTITION_ID, version=PARTITION_VERSION, schema=PARTITION_SCHEMA
-        )
+        db = open_to_read(path, application_id=PARTITION_ID, version=PARTITION_VERSION)
         try:
             return any(
                 db.row(f"SELECT 1 FROM {table} WHERE instr({column}, ?) LIMIT 1", (needle,))  # noqa: S608

@@ -156,6 +156,11 @@ class Database:
             self._roll_back()
 
     @property
+    def is_broken(self) -> bool:
+        """Whether an input/output error was met: every call fails until the file is reopened."""
+        return self._failure is not None
+
+    @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         return self._usable().in_transaction
@@ -321,11 +326,47 @@ def open_database(
     return database
 
 
+def open_to_read(path: Path, *, application_id: int, version: int) -> Database:
+    """Open `path` beside its owner, to look at it: no statement of this connection can write.
+
+    Args:
+        path: the file; it exists.
+        application_id: what kind of file it is.
+        version: the newest format that this code reads.
+
+    Raises:
+        DataFolderError: another kind of file, a newer format, or no SQLite file at all.
+        StorageReadOnlyError: it cannot be opened.
+        OverloadedError: its owner is recovering it.
+    """
+    check_version()
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    except apsw.Error as exc:
+        raise our_error(exc, path) from exc
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.set_busy_timeout(int(BUSY_TIMEOUT_S * 1000))
+        _require_kind(connection, path, application_id, version)
+    except BaseException as exc:
+        connection.close()
+        if isinstance(exc, apsw.Error):
+            raise our_error(exc, path) from exc
+        raise
+    return Database(connection, path)
+
+
 def _identify(connection: apsw.Connection, path: Path, application_id: int, version: int) -> None:
     """Look before anything is written: a stranger's database must stay as it is."""
     if connection.readonly("main"):  # SQLite falls back to reading without a word
         msg = f"{path} cannot be written"
         raise StorageReadOnlyError(msg, path=str(path))
+    _require_kind(connection, path, application_id, version)
+
+
+def _require_kind(
+    connection: apsw.Connection, path: Path, application_id: int, version: int
+) -> None:
     try:
         kind = connection.pragma("application_id")
         found = connection.pragma("user_version")

@@ -8,5 +8,13 @@ Read `clauses.py` (what a turn says), `english.py` and `chinese.py` (what a clau
 from reverie.models.rules.claims import RELATION_PREDICATES
 from reverie.models.rules.decide import RulesDecider
 from reverie.models.rules.extract import RulesExtractor
+from reverie.models.rules.reading import claims_of
+from reverie.models.rules.text import key_words
 
-__all__ = ["RELATION_PREDICATES", "RulesDecider", "RulesExtractor"]
+__all__ = ["RELATION_PREDICATES", "RulesDecider", "RulesExtractor", "clear_caches"]
+
+
+def clear_caches() -> None:
+    """Forget every statement that was read: after an erasure none may linger in a cache."""
+    claims_of.cache_clear()
+    key_words.cache_clear()

@@ -49,7 +49,7 @@ def test_what_is_forgotten_leaves_no_trace(runtime_factory: Factory) -> None:
     assert ana.digest() == ""
     assert bo.digest() == digest
     again = ana.forget()
-    assert (again.clean, again.erased.existed) == (True, False)
+    assert (again.clean, again.erased.existed) == (False, False)  # it proves nothing
     rt.close()
     left = [
         (path.name, canary)
