@@ -47,8 +47,9 @@ def erase_user(folder: Path, partition: Partition, key: Key, texts: Sequence[str
     left: list[str] = []
     shared = 0
     for needle, places in search_files(folder, needles).items():
-        foreign = [p for p, _ in places if p.suffix == ".db" and p.parent.name == "partitions"]
-        if foreign and all(_explains(path, needle) for path in foreign):
+        # A partition file with its log: p0003.db, p0003.db-wal.
+        foreign = {p.with_name(p.name[:8]) for p, _ in places if p.parent.name == "partitions"}
+        if foreign and all(_explains(path, needle) for path in sorted(foreign)):
             shared += 1  # rows of other users hold the same text: a fork, a shared event
             places = [(p, n) for p, n in places if p.parent.name != "partitions"]  # noqa: PLW2901
         left += [f"{path.relative_to(folder)}: {count}" for path, count in places]

@@ -204,7 +204,7 @@ class Ingestor:
                 return self._settle(key, batch.generation, *self._work(key, batch))
             except _POSTPONING:
                 raise
-            except Exception as exc:  # noqa: BLE001 (whatever a model raises, the turns are kept)
+            except (Exception, SystemExit) as exc:  # noqa: BLE001 (whatever a model raises)
                 log.error("extraction failed", user_id=key.user_id, trace=format_exc())
                 return self._failed(key, batch, exc)
 
@@ -257,7 +257,7 @@ class Ingestor:
                     kept += self._settle(key, batch.generation, *self._work(key, single))
                 except _POSTPONING:
                     raise
-                except Exception as exc:  # noqa: BLE001 (whatever a model does, the turn is kept)
+                except (Exception, SystemExit) as exc:  # noqa: BLE001 (the turn is kept)
                     reason = exc
                 else:
                     continue

@@ -21,6 +21,7 @@ HEADINGS = (
     ("Said", "message", (None,)),
 )
 MIN_CUT_TOKENS = 12  # a line cut shorter than this says nothing
+MAX_IN_VAIN = 8  # so many hits in a row that did not fit end the search for one that does
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -48,27 +49,54 @@ def assemble(
     """
     chosen: list[tuple[Hit, str]] = []
     seen: set[str] = set()
-    text = ""
+    at_most = 0  # tokens of the block so far: the sum over its lines bounds the whole
+    in_vain = 0
     left_out = 0
     for hit in hits:
         if hit.text in seen:
             continue
+        if in_vain == MAX_IN_VAIN:  # the budget is used up
+            left_out += 1
+            continue
         line = _line(hit, hit.text, show_time)
-        trial = _render([*chosen, (hit, line)])
-        if count_tokens(trial) > budget_tokens:
-            if budget_tokens - count_tokens(text) < MIN_CUT_TOKENS:  # nor would a cut say enough
-                left_out += 1
-                continue
+        bound = at_most + _line_tokens(hit, line, chosen, count_tokens)
+        if bound > budget_tokens:
+            bound = count_tokens(_render([*chosen, (hit, line)]))
+        if bound > budget_tokens:
             cut = _cut(hit, chosen, budget_tokens, count_tokens, show_time)
             if cut is None:
+                in_vain += 1
                 left_out += 1
                 continue
             line = cut
-            trial = _render([*chosen, (hit, line)])
+            bound = count_tokens(_render([*chosen, (hit, line)]))
         chosen.append((hit, line))
         seen.add(hit.text)
-        text = trial
-    return Context(text, count_tokens(text) if text else 0, tuple(h for h, _ in chosen), left_out)
+        at_most, in_vain = bound, 0
+    text = _render(chosen)
+    while chosen and (tokens := count_tokens(text)) > budget_tokens:  # of a counter that is odd
+        chosen.pop()
+        left_out += 1
+        text = _render(chosen)
+    return Context(text, tokens if chosen else 0, tuple(h for h, _ in chosen), left_out)
+
+
+def _line_tokens(
+    hit: Hit,
+    line: str,
+    chosen: Sequence[tuple[Hit, str]],
+    count_tokens: Callable[[str], int],
+) -> int:
+    """Return how many tokens a line adds at most, with its heading if it is the first under it."""
+    heading = _heading(hit)
+    has = any(_heading(other) == heading for other, _ in chosen)
+    return count_tokens(f"\n{line}") + (0 if has else count_tokens(f"\n{heading}:"))
+
+
+def _heading(hit: Hit) -> str:
+    return next(
+        h for h, item_type, kinds in HEADINGS if hit.type == item_type and hit.kind in kinds
+    )
 
 
 def _line(hit: Hit, text: str, show_time: Callable[[float], str]) -> str:
@@ -76,7 +104,8 @@ def _line(hit: Hit, text: str, show_time: Callable[[float], str]) -> str:
     who = f"{hit.speaker}: " if hit.type == "message" and hit.speaker else ""
     ended = "" if hit.valid_to is None else f" to {show_time(hit.valid_to)}"
     told = f"; told by {hit.told_by}" if hit.told_by else ""
-    return f"- {who}{' '.join(text.split())} ({show_time(hit.at)}{ended}{told}{source})"
+    old = "; replaced later" if "outdated" in hit.parts else ""
+    return f"- {who}{' '.join(text.split())} ({show_time(hit.at)}{ended}{told}{source}{old})"
 
 
 def _render(chosen: Sequence[tuple[Hit, str]]) -> str:
@@ -96,6 +125,9 @@ def _cut(
     show_time: Callable[[float], str],
 ) -> str | None:
     """Return the longest cut line of a hit that still fits, or None if that says too little."""
+    shortest = _line(hit, "...", show_time)
+    if count_tokens(_render([*chosen, (hit, shortest)])) + MIN_CUT_TOKENS > budget_tokens:
+        return None
     low, high, best = 0, len(hit.text) - 1, None
     while low <= high:
         middle = (low + high) // 2

@@ -90,6 +90,7 @@ FIELDS: dict[str, Getter] = {
     "topics": _linked(n.IN_TOPIC),
 }
 _SEVERAL = frozenset({"tags", "entities", "topics"})
+_NUMBERS = frozenset({"at", "recorded_at", "valid_from", "valid_to", "importance", "confidence"})
 
 
 def _comparable(a: object, b: object) -> bool:
@@ -235,4 +236,28 @@ def _operator(field: str, operator: object, wanted: object) -> Callable[[Any, An
     ):
         msg = f"{field}: {operator} takes a number or text"
         raise FilterError(msg, field=field, operator=str(operator))
+    of_ours = not field.startswith("metadata.")
+    if of_ours and operator in {"contains", "icontains"} and not isinstance(wanted, str):
+        msg = f"{field}: {operator} takes a text"
+        raise FilterError(msg, field=field, operator=str(operator))
+    if operator != "exists":
+        _check_values(field, operator, wanted)
     return OPERATORS[str(operator)]
+
+
+def _check_values(field: str, operator: object, wanted: object) -> None:
+    """Refuse a value that the field never has: it would match nothing, or everything."""
+    known: type | tuple[type, ...]
+    if field in _NUMBERS:
+        known, name = (int, float), "a number (a time is in seconds)"
+    elif field.startswith("metadata."):
+        return
+    elif field == "pinned":
+        known, name = bool, "true or false"
+    else:
+        known, name = str, "a text"
+    for value in wanted if isinstance(wanted, list | tuple) else [wanted]:
+        wrong = not isinstance(value, known) or (field in _NUMBERS and isinstance(value, bool))
+        if wrong and value is not None:
+            msg = f"{field}: {operator} takes {name}, not {value!r}"
+            raise FilterError(msg, field=field, operator=str(operator))

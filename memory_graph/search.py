@@ -43,7 +43,7 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "graph": 0.6,
         "recency": 0.1,
         "importance": 0.15,
-        "outdated": -0.4,
+        "outdated": -1.0,
     }
 )
 Z_SPREAD = 5.0
@@ -245,8 +245,7 @@ def _best(
             parts["importance"] = state.importance
         if state.outdated:
             parts["outdated"] = state.outdated
-        if (score := sum(parts.values())) > 0:
-            found.append(_Found(state.node, cosines[at], parts, score))
+        found.append(_Found(state.node, cosines[at], parts, sum(parts.values())))
     return found
 
 
@@ -294,14 +293,16 @@ def _state(memory: UserMemory, query: Query, node_id: str) -> _State:
     node = memory.graph.node(node_id)
     assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
     importance = outdated = 0.0
+    present = moment.as_of is None and moment.valid_at is None
     if isinstance(node, n.Memory):
         at = node.recorded_at if node.valid_from is None else node.valid_from
         if node.last_access is not None and node.last_access > at:
             at = node.last_access
         importance = weights["importance"] * node.importance
+        if present and node.valid_to is not None and node.valid_to <= now:
+            outdated = weights["outdated"]
     elif isinstance(node, n.Message):
         at = node.said_at
-        present = moment.as_of is None and moment.valid_at is None
         if present and is_outdated(memory, node):
             outdated = weights["outdated"]
     else:
@@ -362,8 +363,10 @@ def _reasons(
     there = reached.get(node_id)
     if there is not None and there.came_from is not None:
         reasons.append(_path(memory, node_id, reached))
-    if "outdated" in parts:
+    if "outdated" in parts and isinstance(found.node, n.Message):
         reasons.append("what it says was replaced later")
+    elif "outdated" in parts:
+        reasons.append("the time for which it holds is over")
     if isinstance(found.node, n.Memory) and found.node.retired_at is not None:
         reasons.append(f"no longer holds ({found.node.retired_why or found.node.status})")
     if not reasons:

@@ -160,6 +160,8 @@ class Writer:
             return Kept("ADD", self.remember(draft), None, refused)
         match decision.op:
             case "UPDATE":
+                if _is_older(draft, old):
+                    return Kept("ADD", self._remember_past(draft, target, old))
                 return Kept("UPDATE", self.remember(draft, (target,)), target)
             case "DELETE":
                 self._end_relations(target, draft.valid_from)
@@ -215,6 +217,17 @@ class Writer:
             )
         )
         self._relations(draft, memory_id)
+        return memory_id
+
+    def _remember_past(self, draft: MemoryDraft, newer: str, then: n.Node | None) -> str:
+        """Keep a statement that was learned late: it held until the one that is known began."""
+        ends = then.valid_from if isinstance(then, n.Memory) else None
+        relations = tuple(
+            msgspec.structs.replace(r, functional=False, valid_to=ends) for r in draft.relations
+        )
+        past = msgspec.structs.replace(draft, valid_to=ends, relations=relations)
+        memory_id = self.remember(past)
+        self.retire(memory_id, "superseded", f"older than {newer}", ends)
         return memory_id
 
     def twin(self, draft: MemoryDraft) -> str | None:
@@ -490,6 +503,16 @@ class Writer:
         topic_id = self.graph.next_id(g.TOPIC)
         self.emit(events.TopicAdded(at=self.at, id=topic_id, name=name))
         return topic_id
+
+
+def _is_older(draft: MemoryDraft, known: n.Node | None) -> bool:
+    """Return whether a draft holds from an earlier time than a memory that it would replace."""
+    return (
+        isinstance(known, n.Memory)
+        and draft.valid_from is not None
+        and known.valid_from is not None
+        and draft.valid_from < known.valid_from
+    )
 
 
 def changed(at: float, memory_id: str, **fields: object) -> events.MemoryEdited:

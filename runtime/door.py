@@ -6,6 +6,7 @@ import math
 import reprlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -253,11 +254,19 @@ def messages(value: object, *, session: str, at: object, max_bytes: int) -> list
         raise InvalidValueError(msg, what="messages")
     said_at = optional_time(at, "at")
     default = check_id(session, "session")
-    drafts = [_message(item, default, said_at, max_bytes) for item in items]
-    if len(drafts) > MAX_TURNS:
-        msg = f"{len(drafts):,} turns in one call; at most {MAX_TURNS:,}: use several calls"
+    few = list(islice(items, MAX_TURNS + 1))
+    if len(few) > MAX_TURNS:
+        msg = f"more than {MAX_TURNS:,} turns in one call: use several calls"
         raise InvalidLimitError(msg, what="messages")
-    return drafts
+    return [_message(item, default, said_at, max_bytes) for item in few]
+
+
+def by_user(value: object, what: str) -> Mapping[str, Any]:
+    """Return a mapping of user ids to what is theirs; raises InvalidValueError."""
+    if not isinstance(value, Mapping):
+        msg = f"{what} must be a mapping of user ids, not {type(value).__name__}"
+        raise InvalidValueError(msg, what=what)
+    return value
 
 
 def _message(item: Any, session: str, said_at: float | None, max_bytes: int) -> TurnDraft:
@@ -282,6 +291,10 @@ def _message(item: Any, session: str, said_at: float | None, max_bytes: int) -> 
     else:
         msg = f"a message must be a text or a mapping, not {type(item).__name__}"
         raise InvalidValueError(msg, what="messages")
+    for one, other in (("text", "content"), ("speaker", "name"), ("time", "at")):
+        if fields.get(one) is not None and fields.get(other) is not None:
+            msg = f"a message has both {one!r} and {other!r}, which mean the same; leave one out"
+            raise InvalidValueError(msg, what="messages")
     speaker = fields.get("speaker", fields.get("name"))
     own_time = fields.get("time", fields.get("at"))
     external_id = fields.get("id")

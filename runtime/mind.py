@@ -19,6 +19,7 @@ from reverie.memory_graph.store import World as StoredWorld
 from reverie.memory_graph.words import clear_caches as clear_text_caches
 from reverie.models.cached import CachedEmbedder
 from reverie.models.catalog import default_folder, find_entry
+from reverie.models.checked import CheckedEmbedder
 from reverie.models.embedders import open_embedder
 from reverie.models.protocol import Decider, Embedder, Extraction, Extractor, Turn
 from reverie.models.rules import RulesDecider, RulesExtractor
@@ -139,7 +140,7 @@ class WorldMind:
 
     def _open(self, spec: str | Embedder) -> Embedder:
         if not isinstance(spec, str):
-            return spec
+            return CheckedEmbedder(spec)
         name = self._resolve(spec)
         if spec == AUTO and name == "standin":
             log.warning(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,25 @@ from reverie.trace import Tracer
 from reverie.user import User, with_vector
 
 log = structlog.get_logger(__name__)
+
+
+def _log_to_stderr() -> None:
+    """Keep logs off standard output, which belongs to the program, unless it has configured
+    structlog itself; without local variables, which are people's texts."""
+    if structlog.is_configured():
+        return
+    renderer = structlog.dev.ConsoleRenderer(
+        colors=False, exception_formatter=structlog.dev.plain_traceback
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
 
 EMBED_CHUNK = 256
 
@@ -122,6 +142,7 @@ class Runtime:
         elif config.model_hosts:
             msg = "model_hosts= needs actors=: model hosts run on Ray"
             raise ConfigError(msg, setting="model_hosts")
+        _log_to_stderr()
         self.config = config
         self._clock: Clock = clock or WallClock()
         self._closed = threading.Event()
@@ -130,6 +151,7 @@ class Runtime:
         )
         backend: Backend | None = None
         try:
+            self._folder.require_partitions()
             backend = self._start(actors, address)
             self._router = Router(backend, self._folder.partitions, max_waiting=config.max_waiting)
             self._repeats = backend.repeats
@@ -259,7 +281,7 @@ class Runtime:
             self.user(user_id, world): door.messages(
                 given, session=session, at=None, max_bytes=self.config.max_text_bytes
             )
-            for user_id, given in messages.items()
+            for user_id, given in door.by_user(messages, "messages").items()
         }
         infer = infer and self.config.extractor != "off"
         commands = [
@@ -287,7 +309,7 @@ class Runtime:
     ) -> dict[str, list[Kept]]:
         """Keep statements of many users verbatim, one call per shard (see `User.remember`)."""
         checked: list[tuple[User, MemoryDraft]] = []
-        for user_id, drafts in memories.items():
+        for user_id, drafts in door.by_user(memories, "memories").items():
             user = self.user(user_id, world)
             if isinstance(drafts, str):
                 msg = f"the memories of {user_id!r} must be a sequence, not one text"

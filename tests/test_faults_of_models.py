@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
-from support import DAY, START, Factory
+from support import DAY, DIM, START, Factory
 
 import reverie
 from reverie import errors
 from reverie.actors import commands as c
 from reverie.actors.lane import Lane
 from reverie.memory_graph.drafts import MemoryDraft, checked
-from reverie.models.protocol import Extraction, Turn
+from reverie.models.protocol import Extraction, Float32, TextRole, Turn
+from reverie.models.standin import HashEmbedder
 
 BAD = {
     "kind": MemoryDraft("x", kind="note"),  # type: ignore[arg-type]
@@ -169,4 +173,150 @@ def test_a_filter_sees_what_the_item_shows(tmp_path: Path) -> None:
     (hit,) = ana.search("Ana", as_of=START + 1, filters={"status": "active"})
     assert (hit.text, hit.status) == ("Ana lives in Berlin.", "active")
     assert ana.search("Ana", as_of=START + 1, filters={"status": "superseded"}) == []
+    factory.finish()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_what_held_earlier_does_not_replace_what_holds_now(tmp_path: Path, together: bool) -> None:  # noqa: FBT001
+    factory = Factory(tmp_path, None)
+    ana = factory(extractor="rules").user("ana")
+    turns = [
+        {"text": "I live in Oslo.", "at": START},
+        {"text": "I live in Berlin.", "at": START - 300 * DAY},
+    ]
+    for part in [turns] if together else [[turn] for turn in turns]:
+        ana.add(part, wait=True)
+
+    def lives(**moment: float) -> set[str]:
+        hits = ana.search("Where do I live?", types="memory", **moment)  # type: ignore[arg-type]
+        return {hit.text for hit in hits}
+
+    assert lives() == {"User lives in Oslo"}
+    assert lives(valid_at=START + DAY) == {"User lives in Oslo"}
+    assert lives(valid_at=START - DAY) == {"User lives in Berlin"}
+    assert {r.tail for r in ana.neighbors().relations} == {"Oslo"}
+    factory.finish()
+
+
+def test_what_was_replaced_comes_last_and_says_so(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    ana = factory(extractor="rules").user("ana")
+    ana.add("My favourite colour is blue.", wait=True)
+    factory.clock.advance(DAY)
+    ana.add("My favourite colour is green.", wait=True)
+    hits = ana.search("What is my favourite colour?")
+    assert "blue" in hits[-1].text
+    block = ana.context("What is my favourite colour?").text
+    assert block.index("green") < block.index("blue")
+    assert "replaced later" in block[block.index("blue") :]
+    assert "blue" not in ana.context("What is my favourite colour?", budget_tokens=24).text
+    factory.finish()
+
+
+def test_symbols_are_not_the_same_thing(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    ana = factory(extractor="rules").user("ana")
+    for text in ["I love pizza.", "I love 🍕.", "I love 🎸.", "I love C++.", "I love C."]:
+        ana.add(text, wait=True)
+    assert ana.stats().active == 5
+    factory.finish()
+
+
+def test_a_large_context_is_made_in_one_pass(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    ana = factory().user("ana")
+    ana.add([f"line {i} about bees" for i in range(1500)], infer=False)
+    counted = 0
+
+    def count(text: str) -> int:
+        nonlocal counted
+        counted += len(text)
+        return len(text.split())
+
+    block = ana.context("bees", limit=1500, budget_tokens=10_000_000, count_tokens=count)
+    assert len(block.hits) == 1500
+    assert counted < 4 * len(block.text)
+    factory.finish()
+
+
+class Crooked(HashEmbedder):
+    """An embedder that returns what it is told to."""
+
+    answer: object = None
+
+    def embed(self, texts: Sequence[str], role: TextRole) -> Float32:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, [[1.0]], np.zeros((2, DIM)), np.full((1, DIM), np.nan), ValueError("no"), "text"],
+)
+def test_what_an_embedder_does_wrong_is_a_typed_error(tmp_path: Path, answer: object) -> None:
+    factory = Factory(tmp_path, None)
+    embedder = Crooked(DIM)
+    embedder.answer = answer
+    rt = factory(embedder=embedder)
+    with pytest.raises(errors.ModelFailedError):
+        rt.user("ana").remember("x")
+    assert rt.users() == []
+    factory.finish()
+
+
+def test_an_object_that_is_no_embedder_is_named(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    rt = factory(embedder=object())
+    with pytest.raises(errors.ConfigError, match="no embedder"):
+        rt.user("ana").remember("x")
+    factory.finish()
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied"])
+def test_a_lost_partition_is_noticed(tmp_path: Path, how: str) -> None:
+    factory = Factory(tmp_path, None)
+    factory().user("ana").remember("x")
+    factory.finish()
+    path = tmp_path / "data" / "partitions" / "p0001.db"
+    path.unlink() if how == "deleted" else path.write_bytes(b"")
+    with pytest.raises(errors.DataFolderError, match=r"p0001\.db"):
+        factory()
+
+
+def test_a_lost_catalog_is_noticed(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    factory().user("ana").remember("x")
+    factory.finish()
+    (tmp_path / "data" / "catalog.db").unlink()
+    with pytest.raises(errors.DataFolderError, match=r"catalog\.db"):
+        factory()
+
+
+def test_logs_do_not_go_to_standard_output(tmp_path: Path) -> None:
+    program = (
+        "import reverie, sys\n"
+        "class Bad:\n"
+        "    def extract(self, turns, history): raise ValueError('no')\n"
+        "with reverie.open(sys.argv[1], embedder='standin', extractor=Bad()) as rt:\n"
+        "    rt.user('ana').add('hello', wait=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "data"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == ""
+    assert "no" in done.stderr
+
+
+def test_a_shared_text_is_explained_in_the_receipt(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    rt = factory()
+    for i in range(8):
+        rt.user(f"user{i}").observe("The amulet was stolen by the player.")
+    receipt = rt.user("user0").forget()
+    assert receipt.clean, receipt.erased.found
+    assert receipt.erased.shared == 1
     factory.finish()

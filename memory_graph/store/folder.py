@@ -125,6 +125,23 @@ class DataFolder:
         """How many partitions the folder has; fixed when it was made."""
         return self.catalog.partitions
 
+    def require_partitions(self) -> None:
+        """Refuse a folder that has lost a partition: an empty one in its place would look sound.
+
+        Raises:
+            DataFolderError: a world was made in it, and a partition file is missing or empty.
+        """
+        if not self.catalog.worlds():
+            return  # nothing was ever written
+        paths = map(self.partition_path, range(self.partitions))
+        lost = [p.name for p in paths if not p.is_file() or not p.stat().st_size]
+        if lost:
+            msg = (
+                f"{self.path} has lost {', '.join(lost)}: restore the missing files from a backup; "
+                "nothing was changed"
+            )
+            raise DataFolderError(msg, path=str(self.path), lost=lost)
+
     def partition_path(self, index: int) -> Path:
         """Return the file of a partition, whether it exists or not."""
         return self.path / "partitions" / f"p{index:04d}.db"
@@ -168,6 +185,9 @@ def _require_ours(path: Path) -> None:
         msg = f"{path} is a file; a data folder is needed"
         raise DataFolderError(msg, path=str(path))
     names = {entry.name for entry in path.iterdir()}
+    if _CATALOG not in names and any((path / "partitions").glob("p*.db")):
+        msg = f"{path} holds partitions but no {_CATALOG}: restore it from a backup"
+        raise DataFolderError(msg, path=str(path))
     if _CATALOG not in names and names - _OURS - set(_FOLDERS):
         msg = f"{path} is not empty and is no data folder of reverie"
         raise DataFolderError(msg, path=str(path))

@@ -17,7 +17,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u3000": " "})
 _ABBREVIATION = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|e\.g|i\.e|etc|No|[A-Z])$")
 _STOP = re.compile(r"([.!?。！？…\n]+)")
-_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[^\W\d_a-z]", re.UNICODE)
+# A Latin word (C++, C#), one character of another script, or a symbol that `fold` has kept.
+_WORD = re.compile(r"[a-z0-9]+(?:[+#]+|'[a-z]+)?|[^\W\d_a-z]|[^\w\s'@+#]", re.UNICODE)
 _STEMMER = Stemmer.Stemmer("english")
 
 # Words that carry no difference between two statements about the same thing.
@@ -75,10 +76,19 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+_KEPT = "'@+#"  # C++ and C# are not C
+
+
+def _is_symbol(char: str) -> bool:
+    return char > "\x7f" and unicodedata.category(char) in {"So", "Sc", "Sm"}  # emoji, currencies
+
+
 def fold(text: str) -> str:
-    """Return `text` compatibility-normalised, casefolded, punctuation gone, spaces single."""
+    """Return `text` compatibility-normalised, casefolded, punctuation gone, spaces single.
+
+    Symbols stay: who loves one emoji need not love another."""
     folded = unicodedata.normalize("NFKC", text[:MAX_SCAN_CHARS]).casefold().translate(_QUOTES)
-    kept = (c if c.isalnum() or c in "'@" else " " for c in folded)
+    kept = (c if c.isalnum() or c in _KEPT or _is_symbol(c) else " " for c in folded)
     return " ".join("".join(kept).split())
 
 
