@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ from reverie.memory_graph.filters import Predicate, compile_filter
 from reverie.memory_graph.search import READABLE, Query, search
 from reverie.memory_graph.snapshot import state_digest
 from reverie.memory_graph.state import UserMemory
+from reverie.memory_graph.vector_table import Float32
+from reverie.memory_graph.vectors import VectorIndex
 from reverie.memory_graph.views import (
     EntityView,
     Hit,
@@ -110,12 +114,19 @@ def similar(memory: UserMemory, command: c.Similar) -> list[list[Known]]:
         node = graph.node(node_id)
         return isinstance(node, n.Memory) and is_live(node, now)
 
+    # Where turns are the most, looking among the memories alone is quicker than passing over all
+    # the turns that are nearer, and does not slow down as a conversation grows.
+    active = [i for ids in graph.statements.values() for i in ids]
+    few = memory.vectors is not None and 4 * len(active) <= len(memory.vectors)
     found: list[list[Known]] = []
     for data, slot in zip(command.vectors, command.slots, strict=True):
         near: dict[str, float] = {}
         if memory.vectors is not None:
             query = np.frombuffer(data, dtype="<f4")
-            near = dict(memory.vectors.search(query, command.limit, is_active))
+            if few:
+                near = dict(_nearest(memory.vectors, query, active, command.limit, is_active))
+            else:
+                near = dict(memory.vectors.search(query, command.limit, is_active))
             in_slot = graph.slots.get(slot or "", ())
             same_slot = [m for m in in_slot if m not in near and is_active(m)]
             cosines = memory.vectors.similarities(query, same_slot).tolist()
@@ -130,6 +141,23 @@ def similar(memory: UserMemory, command: c.Similar) -> list[list[Known]]:
                 )
         found.append(rows)
     return found
+
+
+def _nearest(
+    vectors: VectorIndex,
+    query: Float32,
+    ids: Sequence[str],
+    limit: int,
+    allowed: Callable[[str], bool],
+) -> list[tuple[str, float]]:
+    """Return the nearest of some ids, best first; equal ones in the order of their numbers."""
+    cosines = vectors.similarities(query, ids).round(6).tolist()
+    ranked = sorted(
+        (-cosine, g.number(i), i)
+        for i, cosine in zip(ids, cosines, strict=True)
+        if not math.isnan(cosine)  # it has no vector
+    )
+    return list(islice(((i, -cosine) for cosine, _, i in ranked if allowed(i)), limit))
 
 
 def get(memory: UserMemory, node_id: str) -> Item | None:

@@ -150,7 +150,14 @@ def test_a_reader_that_goes_away_is_no_error(talk: Path) -> None:
 def test_ctrl_c_keeps_what_was_acknowledged(lines: Callable[..., Path], data: Path) -> None:
     path = lines([{"text": f"I have {n} apples.", "id": str(n)} for n in range(40_000)])
     command = [*PROGRAM, "ingest", str(path), "--embedder", "standin", "--follow-time"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A test run in the background of a shell ignores the signal, and hands that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
     deadline = time.monotonic() + 60
     while not any(data.glob("partitions/*-wal")) and time.monotonic() < deadline:
         time.sleep(0.05)
