@@ -12,7 +12,8 @@ INTERJECTION = re.compile(
     r"|btw|by the way|also|to be honest|tbh|you know|anyway|fyi|guess what|good news|bad news|sure|thanks"
     r"|thank you|cool|great|nice|anyways|right|sorry|alright|good morning|hello there|hey there|hi there|listen|look|and|but|plus"
     r"|unfortunately|sadly|luckily|fortunately|apparently|in fact|of course|as you know|frankly|please note|welcome)"
-    r"(?:[,!.:;-]+\s*|\s+-\s+)|(?:and|but|so|plus|oh|well|yeah|also|hey|hi|because|ok|okay)\s+(?=[\w'])",
+    r"(?:[,!.:;-]+\s*|\s+-\s+)|(?:and|but|so|plus|oh|well|yeah|also|hey|hi|because|ok|okay"
+    r"|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently)\s+(?=[\w'])",
     re.IGNORECASE,
 )
 VOCATIVE = re.compile(r"^(?:hey|hi|hello|thanks|congrats),? [A-Z]\w+[,!.]\s*", re.IGNORECASE)

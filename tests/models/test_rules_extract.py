@@ -337,3 +337,13 @@ def test_history_and_other_turns_do_not_leak() -> None:
     assert [f.turn_id for f in found] == ["a", "b"]
     assert found[1].memories == ()
     assert RulesExtractor().extract([], turns) == []
+
+
+@pytest.mark.parametrize(
+    "lead", ["Actually ", "Actually, ", "Honestly ", "Unfortunately ", "So actually "]
+)
+def test_a_word_before_the_sentence_is_not_its_subject(lead: str) -> None:
+    turn = Turn("t1", "user", "user", f"{lead}I live in Oslo.", 1_700_000_000.0)
+    (found,) = RulesExtractor().extract([turn], [])
+    (memory,) = found.memories
+    assert (memory.text, memory.slot) == ("User lives in Oslo", "user|lives_in")
