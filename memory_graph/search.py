@@ -97,7 +97,11 @@ class _Found(NamedTuple):
 
 
 def search(memory: UserMemory, query: Query) -> list[Hit]:
-    """Return at most `query.limit` hits, best first; the same state and query give the same."""
+    """Return at most `query.limit` hits, best first.
+
+    The same state and query give the same, as long as the vector search is exact; an approximate
+    index (of a large user) may propose other candidates by how it came to be built.
+    """
     text = query.text[:MAX_QUERY_CHARS]
     allowed = _allowed(memory, query)
     asked = memory.words.ask(query_terms(text))

@@ -49,8 +49,6 @@ STORE = "memory_graph/store/*"
 EXCUSED: dict[str, frozenset[str]] = {
     # saves and loads the index beside a snapshot
     "memory_graph/vectors.py": frozenset({"open", "os", "pathlib", "tempfile"}),
-    # a stemmer per thread: its buffer must not be shared, and its answers do not depend on it
-    "memory_graph/text.py": frozenset({"threading"}),
 }
 SEEDED = frozenset({"default_rng", "Generator", "PCG64", "RandomState", "SeedSequence"})
 
