@@ -329,7 +329,6 @@ FINE: tuple[tuple[Rule, str, str], ...] = (
     (pure_core, "memory_graph/x.py", "import datetime\ndatetime.datetime.fromtimestamp(0, tz=UTC)"),
     (pure_core, "memory_graph/x.py", "np.random.default_rng(seed)\nself.open()"),
     (pure_core, "memory_graph/vectors.py", "import pathlib\nopen('a')"),
-    (pure_core, "memory_graph/text.py", "import threading"),
     (pure_core, "memory_graph/store/x.py", "import os, time"),
     (pure_core, "models/x.py", "import os, time"),
     (documented, "actors/x.py", '"""A thing."""'),
