@@ -22,7 +22,11 @@ demo: models ## install, fetch the models and run the demonstration
 .PHONY: test
 test: lint models ## lint, types and every test
 	@echo '==> tests'
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2
+
+.PHONY: torture
+torture: .venv/dev.stamp ## the long forms of the crash suites (hours), and their table in docs/reliability.md
+	@$(BIN)/python tests/crash/torture.py
 
 .PHONY: lint
 lint: .venv/dev.stamp ## style and types

@@ -41,9 +41,18 @@ class Backend(Protocol):
 class InlineBackend:
     """One shard in this process."""
 
-    def __init__(self, folder: Path, partitions: int, settings: ShardSettings, owner: str) -> None:
-        """Open all partitions; raises StorageError when one cannot be opened."""
-        self.shard = open_shard(folder, range(partitions), partitions, settings, owner)
+    def __init__(
+        self,
+        folder: Path,
+        partitions: int,
+        settings: ShardSettings,
+        owner: str,
+        *,
+        create: bool = True,
+    ) -> None:
+        """Open all partitions, and with `create` make missing ones; see `open_partitions`."""
+        numbers = range(partitions)
+        self.shard = open_shard(folder, numbers, partitions, settings, owner, create=create)
         self.transports: Sequence[Transport] = (self.shard.execute,)
         self.repeats = False
 

@@ -171,6 +171,10 @@ class Search(Moments, frozen=True, kw_only=True, tag="search", gc=False):
     limit: int = 10
     touch: bool = True
 
+    def with_vector(self, vector: bytes, embedder: str) -> Search:
+        """Return the same search with its question's vector."""
+        return msgspec.structs.replace(self, vector=vector, embedder=embedder)
+
 
 class Similar(Read, frozen=True, kw_only=True, tag="similar"):
     """Answer: for each vector, the nearest active memories as a list of `Known`."""
@@ -247,17 +251,21 @@ class Forget(Command, frozen=True, kw_only=True, tag="forget"):
 
 
 class ListUsers(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="users"):
-    """Answer: list of (world, user id) that this shard owns, sorted."""
+    """Answer: list of (world, user id) that this shard owns, sorted. With `partial`, without
+    those of partitions that are damaged or gone, which otherwise fail the command."""
 
     world: str | None = None
+    partial: bool = False
 
 
 class ListPending(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="pending"):
-    """Answer: list of `PendingUser`; with `quarantined`, those in quarantine instead."""
+    """Answer: list of `PendingUser`; with `quarantined`, those in quarantine instead. With
+    `partial`, without those of partitions that are damaged or gone."""
 
     world: str | None = None
     quarantined: bool = False
     limit: int = 1000
+    partial: bool = False
 
 
 class Slot(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="slot"):

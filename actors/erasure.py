@@ -15,9 +15,10 @@ import msgspec
 import structlog
 
 from reverie.actors.commands import Erased
-from reverie.memory_graph.errors import ReverieError
+from reverie.memory_graph import faults
+from reverie.memory_graph.errors import ReverieError, StorageFailedError
 from reverie.memory_graph.ids import Key, key_hash
-from reverie.memory_graph.store import Partition, search_files
+from reverie.memory_graph.store import Partition, search_files, sync_folder
 
 log = structlog.get_logger(__name__)
 
@@ -41,8 +42,11 @@ def erase_user(folder: Path, partition: Partition, key: Key, texts: Sequence[str
     existed = partition.state(key) is not None
     with partition.write() as txn:
         counts = txn.erase(key)
+    faults.reach("erase.rows")
     remove_files(folder, key_hash(key).hex())
+    faults.reach("erase.files")
     partition.scrub()
+    faults.reach("erase.scrubbed")
     sizes = file_sizes(folder)
     left: list[str] = []
     shared = 0
@@ -94,7 +98,18 @@ def _key_bytes(key: Key) -> list[bytes]:
 
 
 def remove_files(folder: Path, name: str) -> None:
-    """Remove a user's vector index and traces; `name` is its `key_hash` in hex."""
+    """Remove a user's vector index and traces; `name` is its `key_hash` in hex.
+
+    Raises:
+        StorageFailedError: they may be there still, or come back.
+    """
     for kind in ("indices", "traces"):
-        for path in (folder / kind).glob(f"{name}*"):
-            path.unlink(missing_ok=True)
+        try:
+            for path in (folder / kind).glob(f"{name}*"):
+                path.unlink(missing_ok=True)
+            sync_folder(folder / kind)  # or a power loss could bring them back
+        except FileNotFoundError:
+            continue
+        except OSError as exc:
+            msg = f"{folder / kind}: input/output error: {exc}"
+            raise StorageFailedError(msg, path=str(folder / kind)) from exc

@@ -125,9 +125,20 @@ class Ingestor:
 
     def wake_all(self) -> None:
         """Find the users with pending turns on disk and wake them (after opening, a rewind)."""
-        for found in self._router.everywhere(c.ListPending(limit=1_000_000)):
-            for user in found:
-                self.wake(Key(user.world, user.user_id))
+        with self._changed:
+            postponed = dict(self._postponed)
+        pending = [
+            Key(user.world, user.user_id)
+            for found in self._router.everywhere(c.ListPending(limit=1_000_000, partial=True))
+            for user in found
+        ]
+        with self._changed:
+            for key, error in postponed.items():
+                # Not waiting any more: it was done, and only the answer was lost.
+                if self._postponed.get(key) is error:
+                    del self._postponed[key]
+        for key in pending:
+            self.wake(key)
 
     def drain(self, key: Key) -> list[Kept]:
         """Work off a user's pending turns in this thread; return what became of the drafts."""
@@ -152,13 +163,15 @@ class Ingestor:
             for error in self._postponed.values():
                 raise error
 
-    def close(self) -> None:
-        """Stop after the batch under way; what is left stays in the outbox."""
+    def close(self, within_s: float | None = None) -> bool:
+        """Stop after the batch under way, or stop waiting for it after `within_s` seconds; what is
+        left stays in the outbox. Returns whether nothing is under way in the background."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(within_s)
+        return self._thread is None or not self._thread.is_alive()
 
     def _run(self) -> None:
         while True:
@@ -176,7 +189,8 @@ class Ingestor:
                 more = self._step(key) is not None
             except ReverieError as exc:
                 error = exc
-                log.warning("ingestion postponed", user_id=key.user_id, error=str(exc))
+                if not self._closed:
+                    log.warning("ingestion postponed", user_id=key.user_id, error=str(exc))
             except Exception as exc:  # noqa: BLE001 (the thread must go on)
                 error = InternalError(f"{type(exc).__name__}: {exc}").because(exc)
                 log.error("ingestion failed", user_id=key.user_id, trace=format_exc())

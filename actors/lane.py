@@ -17,7 +17,9 @@ from threading import Condition
 from typing import Any
 
 from reverie.actors.commands import AnyCommand
+from reverie.memory_graph import faults
 from reverie.memory_graph.errors import ClosedError, InternalError, OverloadedError, ReverieError
+from reverie.memory_graph.store import forks
 
 Transport = Callable[[Sequence[AnyCommand]], list[Any]]
 
@@ -62,6 +64,8 @@ class Lane:
         self._waiting = 0
         self._leader: object | None = None  # whose thread talks to the shard
         self._closed = False
+        self._why_closed = "the runtime is closed"
+        forks.guard(self)
 
     def call(self, commands: Sequence[AnyCommand]) -> list[Any]:
         """Return an answer or a ReverieError for each command, in order. Blocks until then.
@@ -102,8 +106,7 @@ class Lane:
 
     def _admit(self, ticket: _Ticket) -> None:
         if self._closed:
-            msg = "the runtime is closed"
-            raise ClosedError(msg)
+            raise ClosedError(self._why_closed)
         if self._waiting + len(ticket.commands) > max(self._max_waiting, len(ticket.commands)):
             msg = f"{self._waiting} commands wait for this shard already; try again later"
             raise OverloadedError(msg, waiting=self._waiting)
@@ -124,6 +127,7 @@ class Lane:
         commands = [command for ticket in batch for command in ticket.commands]
         try:
             answers = self._transport(commands)
+            faults.reach("reply.after")
         except BaseException as exc:
             error = exc if isinstance(exc, Exception) else ClosedError(f"interrupted: {exc!r}")
             self._deliver(batch, [error] * len(commands))
@@ -152,8 +156,7 @@ class Lane:
                 while self._leader is not None:
                     self._changed.wait()
                 if self._closed:
-                    msg = "the runtime is closed"
-                    raise ClosedError(msg)
+                    raise ClosedError(self._why_closed)
                 self._leader = me
             yield self._transport
         finally:
@@ -161,6 +164,14 @@ class Lane:
                 if self._leader is me:
                     self._leader = None
                     self._changed.notify_all()
+
+    def leave_to_parent(self) -> None:
+        """Refuse every call in a forked process, whatever the parent's threads were doing."""
+        self._changed = Condition()
+        self._queue.clear()
+        self._waiting, self._leader = 0, None
+        self._closed = True
+        self._why_closed = forks.REFUSAL
 
     def close(self) -> None:
         """Refuse further calls, and wait until those under way are answered."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,24 +18,35 @@ import numpy as np
 import ray
 from ray import exceptions as ray_errors
 
-from reverie.memory_graph.errors import ClosedError, ModelFailedError, ReverieError, WireError
+from reverie.actors.ray_backend import is_of_ray
+from reverie.memory_graph.errors import (
+    ClosedError,
+    ModelFailedError,
+    ModelUnavailableError,
+    ReverieError,
+    WireError,
+)
 from reverie.models.embedders import open_embedder
 from reverie.models.protocol import EmbedderInfo, Float32, TextRole
 
-ATTEMPTS = 3
 CALL_TIMEOUT_S = 600.0
+FIRST_PAUSE_S = 0.05
+LAST_PAUSE_S = 1.0
 
 
 class EmbedderActor:
     """What runs in the actor: an embedder. Its errors travel as values ."""
 
     def __init__(self, spec: str, folder: str, threads: int) -> None:
-        """Load the model; an error is kept for the first call."""
+        """Load the model; an error is kept for the calls. Ray does not start an actor again whose
+        `__init__` raised."""
         self._error: WireError | None = None
         try:
             self._model = open_embedder(spec, Path(folder), threads=threads)
         except ReverieError as exc:
             self._error = exc.to_wire()
+        except Exception as exc:  # noqa: BLE001 (whatever a model raises)
+            self._error = ModelFailedError(f"{type(exc).__name__}: {exc}").to_wire()
 
     def call(self, method: str, *args: Any) -> Any:
         """Return (answer, None), or (None, wire error)."""
@@ -51,12 +63,23 @@ class EmbedderActor:
 class RayEmbedder:
     """An `Embedder` whose work is shared by actors. Ray must be running already."""
 
-    def __init__(self, spec: str, folder: Path, *, threads: int, hosts: int) -> None:
+    def __init__(
+        self, spec: str, folder: Path, *, threads: int, hosts: int, retry_s: float = 60.0
+    ) -> None:
         """Start `hosts` actors, each with its own copy of the model.
+
+        Args:
+            spec: the model; see `open_embedder`.
+            folder: where models lie, on every node.
+            threads: of each host.
+            hosts: how many, at least 1.
+            retry_s: how long a call is made again, of one host after the other, while they restart.
 
         Raises:
             ModelError: the model cannot be opened there.
+            ModelUnavailableError: no host starts.
         """
+        self._retry_s = retry_s
         actor_class: Any = ray.remote(EmbedderActor)
         self._actors: list[Any] = [
             actor_class.options(
@@ -78,19 +101,19 @@ class RayEmbedder:
         return self._info
 
     def embed(self, texts: Sequence[str], role: TextRole) -> Float32:
-        """Return unit rows, float32 (len(texts), dim); the texts are shared out to the hosts."""
-        hosts = len(self._actors)
-        if not hosts:
-            msg = "the embedder is closed"
-            raise ClosedError(msg)
-        share = max(1, -(-len(texts) // hosts))
+        """Return unit rows, float32 (len(texts), dim); the texts are shared out to the hosts.
+
+        Raises:
+            ModelFailedError: the model raised.
+            ModelUnavailableError: no host answered within `retry_s`, or within `CALL_TIMEOUT_S`.
+        """
+        share = max(1, -(-len(texts) // max(1, len(self._actors))))
         parts = [list(texts[i : i + share]) for i in range(0, len(texts), share)]
         if not parts:
             return np.empty((0, self._info.dim), np.float32)
-        refs = [
-            (part, self._actors[self._next()].call.remote("embed", part, role)) for part in parts
-        ]
-        return np.concatenate([self._wait(ref, "embed", part, role) for part, ref in refs])
+        refs = [(part, self._send("embed", part, role)) for part in parts]
+        until = time.monotonic() + self._retry_s
+        return np.concatenate([self._wait(until, ref, "embed", part, role) for part, ref in refs])
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens `text` has for this model."""
@@ -109,28 +132,46 @@ class RayEmbedder:
                 ray.kill(actor, no_restart=True)
         self._actors = []
 
-    def _next(self) -> int:
-        with self._lock:
-            return next(self._turns)
-
     def _ask(self, method: str, *args: Any) -> Any:
-        if not self._actors:
-            msg = "the embedder is closed"
-            raise ClosedError(msg)
-        return self._wait(self._actors[self._next()].call.remote(method, *args), method, *args)
+        return self._wait(
+            time.monotonic() + self._retry_s, self._send(method, *args), method, *args
+        )
 
-    def _wait(self, ref: Any, method: str, *args: Any) -> Any:
-        """Return the answer of a call, asking again when its actor died."""
-        attempts = 1
+    def _send(self, method: str, *args: Any) -> Any:
+        """Call the next host; return a reference to the answer, or the error that kept the call
+        from being sent."""
+        with self._lock:
+            actors = self._actors
+            if not actors:
+                msg = "the embedder is closed"
+                raise ClosedError(msg)
+            actor = actors[next(self._turns)]
+        try:
+            return actor.call.remote(method, *args)
+        except ray_errors.RayError as exc:  # there is no room for it
+            return exc
+
+    def _wait(self, until: float, ref: Any, method: str, *args: Any) -> Any:
+        """Return the answer of a call, asking again until then when its actor died."""
+        pause = FIRST_PAUSE_S
         while True:
             try:
+                if isinstance(ref, ray_errors.RayError):
+                    raise ref
                 answer, error = ray.get(ref, timeout=CALL_TIMEOUT_S)
+            except ray_errors.GetTimeoutError as exc:
+                msg = f"a model host did not answer within {CALL_TIMEOUT_S:g} s"
+                raise ModelUnavailableError(msg) from exc
             except ray_errors.RayError as exc:
-                if attempts == ATTEMPTS:
-                    msg = f"no model host answered: {type(exc).__name__}"
+                if isinstance(exc, ray_errors.RayTaskError) and not is_of_ray(exc):
+                    msg = f"a model raised {type(exc.cause).__name__}: {exc.cause}"
                     raise ModelFailedError(msg) from exc
-                attempts += 1
-                ref = self._actors[self._next()].call.remote(method, *args)
+                if time.monotonic() + pause > until:
+                    msg = f"no model host answered within {self._retry_s:g} s: {type(exc).__name__}"
+                    raise ModelUnavailableError(msg) from exc
+                time.sleep(pause)
+                pause = min(2 * pause, LAST_PAUSE_S)
+                ref = self._send(method, *args)
             else:
                 if error is not None:
                     raise ReverieError.from_wire(error)

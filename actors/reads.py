@@ -21,9 +21,10 @@ from reverie.memory_graph.errors import (
     UnknownMemoryError,
 )
 from reverie.memory_graph.filters import Predicate, compile_filter
-from reverie.memory_graph.search import READABLE, Query, search
+from reverie.memory_graph.search import READABLE, Query, search_many
 from reverie.memory_graph.snapshot import state_digest
 from reverie.memory_graph.state import UserMemory
+from reverie.memory_graph.topk import DECIMALS
 from reverie.memory_graph.vector_table import Float32
 from reverie.memory_graph.vectors import VectorIndex
 from reverie.memory_graph.views import (
@@ -47,10 +48,9 @@ Readable = n.Memory | n.Message | n.Summary
 
 
 def read(memory: UserMemory, command: c.Read) -> Any:
-    """Return the answer to a read; its type is `commands.ANSWERS[type(command)]`."""
+    """Return the answer to a read; its type is `commands.ANSWERS[type(command)]`. Searches have
+    `run_searches`."""
     match command:
-        case c.Search():
-            return run_search(memory, command)
         case c.Similar():
             return similar(memory, command)
         case c.Get():
@@ -88,22 +88,20 @@ def moment_of(command: c.Moments) -> Moment:
     return Moment(command.now, command.as_of, command.valid_at, command.archived, command.retired)
 
 
-def run_search(memory: UserMemory, command: c.Search) -> list[Hit]:
-    """Search; raises EmbedderMismatchError and FilterError."""
+def run_searches(memory: UserMemory, commands: Sequence[c.Search]) -> list[list[Hit]]:
+    """Search for each of several commands; raises EmbedderMismatchError and FilterError."""
+    return search_many(memory, [_query(memory, command) for command in commands])
+
+
+def _query(memory: UserMemory, command: c.Search) -> Query:
     vector = None
     if command.vector is not None:
         check_embedder(memory, command.embedder)
         vector = np.frombuffer(command.vector, dtype="<f4")
     where = None if command.filters is None else compile_filter(command.filters, memory)
-    query = Query(
-        command.text,
-        vector,
-        moment_of(command),
-        command.limit,
-        frozenset(command.types),
-        where,
+    return Query(
+        command.text, vector, moment_of(command), command.limit, frozenset(command.types), where
     )
-    return search(memory, query)
 
 
 def similar(memory: UserMemory, command: c.Similar) -> list[list[Known]]:
@@ -129,7 +127,7 @@ def similar(memory: UserMemory, command: c.Similar) -> list[list[Known]]:
                 near = dict(memory.vectors.search(query, command.limit, is_active))
             in_slot = graph.slots.get(slot or "", ())
             same_slot = [m for m in in_slot if m not in near and is_active(m)]
-            cosines = memory.vectors.similarities(query, same_slot).tolist()
+            cosines = memory.vectors.similarities(query, same_slot)
             near |= dict(zip(same_slot, cosines, strict=True))
         rows: list[Known] = []
         for memory_id, cosine in near.items():
@@ -151,9 +149,9 @@ def _nearest(
     allowed: Callable[[str], bool],
 ) -> list[tuple[str, float]]:
     """Return the nearest of some ids, best first; equal ones in the order of their numbers."""
-    cosines = vectors.similarities(query, ids).round(6).tolist()
+    cosines = vectors.similarities(query, ids)
     ranked = sorted(
-        (-cosine, g.number(i), i)
+        (-round(cosine, DECIMALS), g.number(i), i)
         for i, cosine in zip(ids, cosines, strict=True)
         if not math.isnan(cosine)  # it has no vector
     )

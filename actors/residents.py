@@ -10,13 +10,16 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import structlog
 
-from reverie.memory_graph import events
+from reverie.memory_graph import events, faults
 from reverie.memory_graph.apply import apply
 from reverie.memory_graph.errors import (
+    DataFolderError,
+    FencedError,
     InternalError,
     InvariantError,
     JournalDamagedError,
@@ -26,12 +29,13 @@ from reverie.memory_graph.errors import (
 )
 from reverie.memory_graph.events import decode_event, encode_event
 from reverie.memory_graph.ids import Key, key_hash, partition_of
-from reverie.memory_graph.snapshot import decode_snapshot, encode_snapshot
+from reverie.memory_graph.snapshot import SNAPSHOT_FORMAT, decode_snapshot, encode_snapshot
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.store import Loaded, Partition, Transaction
 
 log = structlog.get_logger(__name__)
 
+INDEX_FORMAT = 1  # of a vector index and its digest, which stands beside it after this number
 PASSIVATION_TAIL_BYTES = 64 * 1024  # a longer tail is snapshotted when its user leaves memory
 
 
@@ -71,12 +75,40 @@ class Resident:
         self.touches: list[events.Event] = []
 
 
+def build_state(key: Key, loaded: Loaded, *, exact_limit: int) -> UserMemory:
+    """Return the state that a snapshot and the events after it add up to.
+
+    Raises:
+        DataFolderError: the snapshot was written by a newer version.
+        JournalDamagedError: one of them cannot be applied.
+    """
+    seq = loaded.snapshot_seq
+    try:
+        memory = UserMemory(exact_limit=exact_limit)
+        if loaded.snapshot is not None:
+            memory = decode_snapshot(loaded.snapshot, exact_limit=exact_limit)
+        for seq, payload in loaded.tail:  # noqa: B007 (named in the error)
+            apply(memory, decode_event(payload))
+    except DataFolderError as exc:
+        msg = f"user {key.user_id!r} in world {key.world!r}: {exc.message}"
+        raise DataFolderError(msg, **exc.details) from exc
+    except (ReverieError, msgspec.DecodeError) as exc:
+        msg = (
+            f"the journal of user {key.user_id!r} in world {key.world!r} cannot be applied at "
+            f"sequence {seq}: {exc}"
+        )
+        raise JournalDamagedError(msg, world=key.world, user_id=key.user_id, seq=seq) from exc
+    memory.seq = loaded.seq
+    return memory
+
+
 class Residents:
     """The users in memory of one shard, and the open partitions that they come from.
 
     Attributes:
         folder: the data folder.
         partitions: partition number -> open partition.
+        unopened: partition number -> what stands for one that is damaged or gone.
         failed: partitions to reopen before they are used again, after an input/output error.
         size_bytes: estimated bytes of all users in memory.
     """
@@ -84,18 +116,17 @@ class Residents:
     def __init__(
         self,
         folder: Path,
-        partitions: Mapping[int, Partition],
+        partitions: Mapping[int, Partition | Unopened],
         partition_count: int,
         settings: ShardSettings,
-        owner: str,
     ) -> None:
         self.folder = folder
-        self.partitions = dict(partitions)
+        self.partitions = {n: p for n, p in partitions.items() if isinstance(p, Partition)}
+        self.unopened = {n: p for n, p in partitions.items() if isinstance(p, Unopened)}
         self.failed: set[int] = set()
         self.size_bytes = 0
         self._partition_count = partition_count
         self._settings = settings
-        self._owner = owner
         self._users: OrderedDict[Key, Resident] = OrderedDict()
 
     def __len__(self) -> int:
@@ -116,8 +147,12 @@ class Residents:
     # -- partitions --------------------------------------------------------------------
 
     def partition(self, number: int) -> Partition:
-        """Return an open partition; one that failed is recovered from disk first."""
-        partition = self.partitions.get(number)
+        """Return an open partition; one that failed is recovered from disk first.
+
+        Raises:
+            StorageError: it is damaged or gone.
+        """
+        partition = self.partitions.get(number) or self.unopened.get(number)
         if partition is None:
             msg = f"partition {number} is not owned by this shard"
             raise InternalError(msg)
@@ -125,12 +160,24 @@ class Residents:
             self.failed.add(number)  # also while it cannot be opened
             for key in [k for k in self._users if self.number(k) == number]:
                 self.drop(key)
-            with suppress(StorageError):
-                partition.close()
-            partition = Partition.open(partition.path, index=number, owner=self._owner)
-            self.partitions[number] = partition
+            again = partition.reopen(index=number)
+            self.partitions[number] = again
+            self.unopened.pop(number, None)
             self.failed.discard(number)
-        return partition
+            return again
+        return cast("Partition", partition)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The partitions of this shard, also those that cannot be opened; none once closed."""
+        return sorted([*self.partitions, *self.unopened])
+
+    def usable(self) -> list[int]:
+        """Return the partitions of this shard without those that are damaged or gone."""
+        for number in list(self.unopened):
+            with suppress(StorageError):
+                self.partition(number)
+        return sorted(self.partitions)
 
     @contextmanager
     def using(self, number: int) -> Iterator[Partition]:
@@ -169,21 +216,7 @@ class Residents:
         """Build a state from a snapshot and the events after it."""
         for warning in loaded.warnings:
             log.warning("snapshot passed over", world=key.world, user_id=key.user_id, why=warning)
-        limit = self._settings.exact_limit
-        seq = loaded.snapshot_seq
-        try:
-            memory = UserMemory(exact_limit=limit)
-            if loaded.snapshot is not None:
-                memory = decode_snapshot(loaded.snapshot, exact_limit=limit)
-            for seq, payload in loaded.tail:  # noqa: B007 (named in the error)
-                apply(memory, decode_event(payload))
-        except (ReverieError, msgspec.DecodeError) as exc:
-            msg = (
-                f"the journal of user {key.user_id!r} in world {key.world!r} cannot be applied at "
-                f"sequence {seq}: {exc}"
-            )
-            raise JournalDamagedError(msg, world=key.world, user_id=key.user_id, seq=seq) from exc
-        memory.seq = loaded.seq
+        memory = build_state(key, loaded, exact_limit=self._settings.exact_limit)
         resident = Resident(memory, loaded.generation)
         self._load_index(key, resident)
         resident.snapshot_bytes = len(loaded.snapshot or b"")
@@ -218,10 +251,11 @@ class Residents:
             try:
                 with self.using(number) as partition:
                     self._passivate(partition, keys)
-            except StorageError as exc:  # what was answered already stays true
-                log.warning("no room made", partition=number, error=str(exc))
+            except Exception as exc:  # noqa: BLE001 (what was answered already stays true)
+                self._pass_over("no room made", exc, keys)
 
     def _passivate(self, partition: Partition, keys: Sequence[Key]) -> None:
+        faults.reach("passivation.before")
         self.flush_touches(partition, keys)
         long = [
             key
@@ -235,6 +269,7 @@ class Residents:
             if (resident := self._users.get(key)) is not None:
                 self._save_index(key, resident)
             self.drop(key)
+        faults.reach("passivation.after")
 
     def flush_touches(self, partition: Partition, keys: Iterable[Key]) -> None:
         """Journal the readings of some users; a failure loses readings, never a write."""
@@ -245,17 +280,19 @@ class Residents:
             with partition.write() as txn:
                 for key in waiting:
                     self.append(txn, key, self._users[key])
-        except (StorageError, InvariantError) as exc:
-            log.warning("touches lost", partition=partition.path.name, error=str(exc))
-            self._pass_over(exc, waiting)
+        except BaseException as exc:  # noqa: BLE001 (raised again there if it is an interrupt)
+            self._pass_over("touches lost", exc, waiting)
 
-    def _pass_over(self, exc: Exception, keys: Sequence[Key]) -> None:
-        """After an error that costs nobody an answer: what is on disk is read again at the next
-        use, from a reopened partition if it failed."""
+    def _pass_over(self, what: str, exc: BaseException, keys: Sequence[Key]) -> None:
+        """After an error that costs nobody an answer, of whatever kind: what is on disk is read
+        again at the next use, from a reopened partition if it failed. Raises an interrupt again."""
         if isinstance(exc, StorageFailedError):
             self.failed.update(map(self.number, keys))
         for key in keys:
             self.drop(key)
+        if not isinstance(exc, Exception):
+            raise exc
+        log.warning(what, partition=self.number(keys[0]), error=f"{type(exc).__name__}: {exc}")
 
     def flush(self, *, snapshot: bool) -> None:
         """Journal pending readings and save indices; with `snapshot`, also write a snapshot of
@@ -265,6 +302,7 @@ class Residents:
             by_partition.setdefault(self.number(key), []).append(key)
         for number, keys in by_partition.items():
             with self.using(number) as partition:
+                partition.require_ownership()
                 self.flush_touches(partition, keys)
                 for key in keys:
                     if (resident := self._users.get(key)) is not None:
@@ -299,12 +337,16 @@ class Residents:
                     resident = self._users[key]
                     blob = encode_snapshot(resident.memory)
                     txn.save_snapshot(
-                        key, resident.memory.seq, blob, embedder=resident.memory.embedder or ""
+                        key,
+                        resident.memory.seq,
+                        blob,
+                        embedder=resident.memory.embedder or "",
+                        format_version=SNAPSHOT_FORMAT,
                     )
                     resident.snapshot_bytes, resident.tail_bytes = len(blob), 0
-        except ReverieError as exc:
-            log.warning("snapshot failed", partition=partition.path.name, error=str(exc))
-            self._pass_over(exc, keys)  # measure again what is on disk at the next activation
+        except BaseException as exc:  # noqa: BLE001 (raised again there if it is an interrupt)
+            # Measure again what is on disk at the next activation.
+            self._pass_over("snapshot failed", exc, keys)
 
     # -- the vector index of large users, beside the snapshots -------------------------
 
@@ -318,8 +360,10 @@ class Residents:
             return
         path = self.index_path(key)
         with suppress(OSError, ReverieError):
-            digest = path.with_suffix(".sum").read_text(encoding="ascii").strip()
-            vectors.load_index(path, digest)
+            found = path.with_suffix(".sum").read_bytes()  # whatever a power loss left in it
+            number, _, digest = found.decode("ascii", "replace").strip().partition(" ")
+            if number == str(INDEX_FORMAT):  # one of another format is built anew
+                vectors.load_index(path, digest)
 
     def _save_index(self, key: Key, resident: Resident) -> None:
         """Keep an approximate index so that it need not be rebuilt; losing it costs only time."""
@@ -330,7 +374,10 @@ class Residents:
             return
         path = self.index_path(key)
         try:
-            path.with_suffix(".sum").write_text(vectors.save_index(path), encoding="ascii")
+            digest = vectors.save_index(path)
+            faults.reach("index-sum.before")
+            path.with_suffix(".sum").write_text(f"{INDEX_FORMAT} {digest}", encoding="ascii")
+            faults.reach("index-sum.after")
         except OSError as exc:
             log.warning("index not saved", path=path.name, error=str(exc))
 
@@ -340,5 +387,81 @@ class Residents:
             self.flush(snapshot=False)
         for partition in self.partitions.values():
             partition.close()
-        self.partitions = {}
+        self.partitions, self.unopened = {}, {}
         self._users.clear()
+
+
+class Unopened:
+    """In the place of a partition that is damaged or gone: only its own users are unavailable."""
+
+    is_broken = True
+
+    def __init__(self, path: Path, owner: str, held_by: str | None) -> None:
+        """Remember how it is to be opened."""
+        self.path = path
+        self._owner = owner
+        self._held_by = held_by
+
+    def reopen(self, *, index: int) -> Partition:
+        """Try again; somebody may have put the file back.
+
+        Raises:
+            StorageError: it still cannot be opened.
+        """
+        try:
+            return Partition.open(
+                self.path, index=index, owner=self._owner, held_by=self._held_by, create=False
+            )
+        except FencedError as exc:  # put back, and so it knows nothing of us
+            msg = f"{self.path} was replaced while the folder was open: close it and open it again"
+            raise StorageFailedError(msg, path=str(self.path)) from exc
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def open_partitions(
+    folder: Path,
+    numbers: Iterable[int],
+    owner: str,
+    *,
+    held_by: str | None = None,
+    create: bool = True,
+) -> dict[int, Partition | Unopened]:
+    """Open partitions of a data folder, and claim each for `owner`.
+
+    One that is damaged or gone is tried again when it is used, and refuses only its own users.
+
+    Args:
+        folder: the data folder.
+        numbers: of the partitions.
+        owner: who opens them, for people.
+        held_by: with it, only those whose present owner has a name that begins so are claimed; see
+            `Partition.open`.
+        create: whether missing files are made: in a new folder only.
+
+    Raises:
+        FencedError: a partition has another owner by now.
+        StorageError: a partition cannot be opened for another reason than damage, or none of them
+            can be. Those opened before it are closed again.
+    """
+    opened: dict[int, Partition | Unopened] = {}
+    error: StorageError | None = None
+    try:
+        for number in numbers:
+            path = folder / "partitions" / f"p{number:04d}.db"
+            try:
+                opened[number] = Partition.open(
+                    path, index=number, owner=owner, held_by=held_by, create=create
+                )
+            except (StorageFailedError, DataFolderError) as exc:
+                log.error("a partition cannot be opened", partition=path.name, error=str(exc))
+                opened[number] = Unopened(path, owner, held_by)
+                error = error or exc
+        if error is not None and held_by is None and all(p.is_broken for p in opened.values()):
+            raise error  # noqa: TRY301 (closes nothing, as nothing is open)
+    except BaseException:
+        for partition in opened.values():
+            partition.close()
+        raise
+    return opened

@@ -9,6 +9,8 @@ calls it in its process and the Ray backend wraps it in an actor. The hot path o
     COMMIT, synced: the moment of durability
     only now are the answers returned
 
+Reads come from memory; before they are answered the epoch is checked once more.
+
 States are changed before the commit, so that the commands of one batch see each other and an
 event that cannot be applied is never journaled. Nobody can read in between; if the transaction
 fails, the changed states are thrown away and read again from disk.
@@ -28,9 +30,10 @@ import structlog
 
 from reverie.actors import commands as c
 from reverie.actors.erasure import erase_user, remove_files
-from reverie.actors.reads import read
-from reverie.actors.residents import Residents, ShardSettings
+from reverie.actors.reads import read, run_searches
+from reverie.actors.residents import Residents, ShardSettings, Unopened, open_partitions
 from reverie.actors.writes import Outbox, write
+from reverie.memory_graph import faults
 from reverie.memory_graph import nodes as n
 from reverie.memory_graph.check import check_memory
 from reverie.memory_graph.errors import (
@@ -48,6 +51,7 @@ from reverie.memory_graph.events import encode_event
 from reverie.memory_graph.ids import Key, key_hash
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.store import Partition, Transaction, UserImage
+from reverie.memory_graph.views import Hit
 from reverie.memory_graph.words import clear_caches
 from reverie.memory_graph.write import Writer
 
@@ -69,10 +73,9 @@ class Shard:
     def __init__(
         self,
         folder: Path,
-        partitions: Mapping[int, Partition],
+        partitions: Mapping[int, Partition | Unopened],
         partition_count: int,
         settings: ShardSettings,
-        owner: str = "",
     ) -> None:
         """Take ownership of open partitions.
 
@@ -81,9 +84,8 @@ class Shard:
             partitions: partition number -> open partition.
             partition_count: how many partitions the data folder has.
             settings: limits.
-            owner: who owns them, for people; used again when one has to be reopened.
         """
-        self.residents = Residents(folder, partitions, partition_count, settings, owner)
+        self.residents = Residents(folder, partitions, partition_count, settings)
         self.settings = settings
         self._due: dict[int, list[Key]] = {}  # users whose readings are to be journaled
 
@@ -110,30 +112,72 @@ class Shard:
                 others.append(i)
         for number, places in writes.items():
             self._write_all(number, [(i, batch[i]) for i in places], answers)  # type: ignore[misc]
-        for i in self._by_user(batch, others):
-            try:
-                answers[i] = self._other(batch[i])
-            except ReverieError as exc:
-                answers[i] = exc
-                command = batch[i]
-                if isinstance(exc, StorageFailedError) and isinstance(command, c.Command):
-                    self.residents.failed.add(self.residents.number(command.key))
-            except Exception as exc:  # noqa: BLE001 (a fault of ours must not stop the shard)
-                log.error("command failed", command=type(batch[i]).__name__, trace=format_exc())
-                answers[i] = InternalError(f"{type(exc).__name__}: {exc}")
+        for places in self._by_user(batch, others):
+            if len(places) > 1:
+                with suppress(ReverieError):  # of one of them: then each is tried alone
+                    searches = [s for i in places if isinstance(s := batch[i], c.Search)]
+                    for i, hits in zip(places, self._search(searches), strict=True):
+                        answers[i] = hits
+                    continue
+            for i in places:
+                answers[i] = self._answer(batch[i])
+        self._require_ownership(batch, others, answers)
         for number, keys in self._due.items():  # one sync for all readers of a partition
-            with suppress(StorageError):  # of a partition that failed: readings may be lost
+            with suppress(Exception):  # of a partition that failed: readings may be lost
                 self.residents.flush_touches(self.residents.partition(number), keys)
         self._due.clear()
         self.residents.make_room()
+        faults.reach("reply.before")
         return answers
 
+    def _require_ownership(
+        self, batch: Sequence[c.AnyCommand], places: list[int], answers: list[Any]
+    ) -> None:
+        """Answers about users come from memory: an owner that was replaced while it worked, or
+        slept, must not give them, for they may be of before the replacement's writes."""
+        by_partition: dict[int, list[int]] = {}
+        for i in places:
+            command = batch[i]
+            if isinstance(command, c.Read):  # its error, too, may come from an old state
+                by_partition.setdefault(self.residents.number(command.key), []).append(i)
+        for number, answered in by_partition.items():
+            try:
+                with self.residents.using(number) as partition:
+                    partition.require_ownership()
+            except StorageError as exc:
+                for i in answered:
+                    answers[i] = exc
+
     @staticmethod
-    def _by_user(batch: Sequence[c.AnyCommand], places: list[int]) -> list[int]:
-        """Return the places of reads with those of one user together, in order: its graph and
-        indices are then in the processor's cache. Anything else keeps its order."""
+    def _by_user(batch: Sequence[c.AnyCommand], places: list[int]) -> list[list[int]]:
+        """Return the places of all in groups: when all are reads, those of one user follow each
+        other, in order, for its graph and indices are then in the processor's cache; its searches
+        are one group. Anything else keeps its order and is alone."""
         users = {i: command.key for i in places if isinstance(command := batch[i], c.Read)}
-        return sorted(places, key=users.__getitem__) if len(users) == len(places) else places
+        if len(users) < len(places):
+            return [[i] for i in places]
+        groups: list[list[int]] = []
+        searched: Key | None = None
+        for i in sorted(places, key=users.__getitem__):
+            key = users[i] if isinstance(batch[i], c.Search) else None
+            if key is not None and key == searched:
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+            searched = key
+        return groups
+
+    def _answer(self, command: c.AnyCommand) -> Any:
+        """Return the answer or the error of a command that is no write."""
+        try:
+            return self._other(command)
+        except ReverieError as exc:
+            if isinstance(exc, StorageFailedError) and isinstance(command, c.Command):
+                self.residents.failed.add(self.residents.number(command.key))
+            return exc
+        except Exception as exc:  # noqa: BLE001 (a fault of ours must not stop the shard)
+            log.error("command failed", command=type(command).__name__, trace=format_exc())
+            return InternalError(f"{type(exc).__name__}: {exc}")
 
     def _other(self, command: c.AnyCommand) -> Any:  # noqa: C901 (one branch a kind)
         match command:
@@ -148,35 +192,36 @@ class Shard:
             case c.Forget():
                 return self._forget(command.key)
             case c.ListUsers():
-                keys = self._of_each(lambda p: self._users(p, command.world))
+                keys = self._each(lambda p: self._users(p, command.world), partial=command.partial)
                 return sorted((k.world, k.user_id) for k in keys)
             case c.ListPending():
                 return self._pending(command)
             case c.Slot():
                 return self._slot(command)
             case c.ExportSlot():
-                return self._of_each(
+                return self._each(
                     lambda p: map(msgspec.msgpack.encode, p.export_pin(command.world, command.tag))
                 )
             case c.ImportUser():
                 return self._import(command)
             case c.CheckShard():
-                return [line for number in self.partitions for line in self._check_file(number)]
+                return [n for number in self.residents.numbers for n in self._check_file(number)]
             case c.Scrub():
                 return self._scrub(command)
             case c.Flush():
                 self.residents.flush(snapshot=command.snapshot)
                 return c.ShardStats(
-                    len(self.residents), self.residents.size_bytes, sorted(self.partitions)
+                    len(self.residents), self.residents.size_bytes, self.residents.numbers
                 )
             case _:
                 msg = f"unknown command {type(command).__name__}"
                 raise InternalError(msg)
 
-    def _of_each(self, ask: Callable[[Partition], Iterable[T]]) -> list[T]:
-        """Return what all partitions answer; one that failed is reopened, or fails the command."""
+    def _each(self, ask: Callable[[Partition], Iterable[T]], *, partial: bool = False) -> list[T]:
+        """Return what all partitions answer; one that failed is reopened, or fails the command,
+        unless it is `partial` and may do without those that are damaged or gone."""
         found: list[T] = []
-        for number in self.partitions:
+        for number in self.residents.usable() if partial else self.residents.numbers:
             with self.residents.using(number) as partition:
                 found += ask(partition)
         return found
@@ -248,7 +293,9 @@ class Shard:
             raise StaleGenerationError(msg)
         writer, box = Writer(resident.memory, command.at), Outbox()
         try:
+            faults.reach("apply.before")
             answer = write(writer, command, resident.generation, txn, box)
+            faults.reach("apply.after")
         except ReverieError:
             if writer.is_changed:  # perhaps half applied: read it again, from this transaction
                 if resident.touches:
@@ -283,23 +330,37 @@ class Shard:
     # -- reading -----------------------------------------------------------------------
 
     def _read(self, command: c.Read) -> Any:
+        if isinstance(command, c.Search):
+            return self._search([command])[0]
         key = command.key
         partition = self.residents.partition(self.residents.number(key))
         resident = self.residents.get(partition, key, create=False)
         if resident is None:
-            if isinstance(command, c.Digest):
-                return ""
-            return read(UserMemory(), command)
+            return "" if isinstance(command, c.Digest) else read(UserMemory(), command)
         if isinstance(command, c.Digest):
             self.residents.flush_touches(partition, [key])
-        answer = read(resident.memory, command)
-        if isinstance(command, c.Search) and command.touch and command.as_of is None and answer:
-            writer = Writer(resident.memory, command.now)
-            writer.touch([hit.id for hit in answer], command.now)
+        return read(resident.memory, command)
+
+    def _search(self, commands: Sequence[c.Search]) -> list[list[Hit]]:
+        """Answer the searches of one user, all from the same state; then record the readings."""
+        key = commands[0].key
+        number = self.residents.number(key)
+        resident = self.residents.get(self.residents.partition(number), key, create=False)
+        if resident is None:
+            return run_searches(UserMemory(), commands)
+        answers = run_searches(resident.memory, commands)
+        read_at: dict[float, list[str]] = {}
+        for command, hits in zip(commands, answers, strict=True):
+            if command.touch and command.as_of is None and hits:
+                read_at.setdefault(command.now, []).extend(hit.id for hit in hits)
+        before = len(resident.touches)
+        for now, ids in read_at.items():
+            writer = Writer(resident.memory, now)
+            writer.touch(ids, now)
             resident.touches += writer.events
-            if len(resident.touches) == MAX_TOUCHES:
-                self._due.setdefault(self.residents.number(key), []).append(key)
-        return answer
+        if before < MAX_TOUCHES <= len(resident.touches):
+            self._due.setdefault(number, []).append(key)
+        return answers
 
     def _stats(self, key: Key) -> c.UserStats:
         partition = self.residents.partition(self.residents.number(key))
@@ -353,7 +414,7 @@ class Shard:
     def _pending(self, command: c.ListPending) -> list[c.PendingUser]:
         if command.quarantined:
             by_user: dict[Key, list[tuple[str, str]]] = {}
-            for turn in self._of_each(lambda p: p.quarantined(command.world)):
+            for turn in self._each(lambda p: p.quarantined(command.world)):
                 by_user.setdefault(turn.key, []).append((turn.turn_id, turn.error))
             return [
                 c.PendingUser(k.world, k.user_id, [t for t, _ in ts], [e for _, e in ts])
@@ -361,7 +422,9 @@ class Shard:
             ]
         return [
             c.PendingUser(user.key.world, user.key.user_id, user.turn_ids)
-            for user in self._of_each(lambda p: p.pending(command.limit, per_user=command.limit))
+            for user in self._each(
+                lambda p: p.pending(command.limit, per_user=command.limit), partial=command.partial
+            )
             if command.world in {None, user.key.world}
         ]
 
@@ -380,7 +443,7 @@ class Shard:
 
     def _scrub(self, command: c.Scrub) -> bool:
         """Finish an erasure that a crash interrupted after its rows were gone."""
-        if command.partition not in self.partitions:
+        if command.partition not in self.residents.numbers:
             return False
         remove_files(self.residents.folder, command.name)
         with self.residents.using(command.partition) as partition:
@@ -389,9 +452,11 @@ class Shard:
 
     def _slot(self, command: c.Slot) -> int:
         count = 0
-        for number in self.partitions:
+        for number in self.residents.numbers:
+            faults.reach("slot.before")
             with self.residents.using(number) as partition:
                 count += self._slot_of(partition, number, command)
+            faults.reach("slot.after")
         return count
 
     def _slot_of(self, partition: Partition, number: int, command: c.Slot) -> int:
@@ -430,9 +495,11 @@ class Shard:
     def _import(self, command: c.ImportUser) -> bool:
         partition = self.residents.partition(self.residents.number(command.key))
         image = msgspec.msgpack.decode(command.image, type=UserImage)
+        faults.reach("import.before")
         with partition.write() as txn:
             txn.import_user(image, command.world, operation=command.operation)
         self.residents.drop(command.key)
+        faults.reach("import.after")
         return True
 
     def _check_file(self, number: int) -> list[str]:
@@ -468,23 +535,18 @@ class Shard:
 
 
 def open_shard(
-    folder: Path, numbers: Iterable[int], partition_count: int, settings: ShardSettings, owner: str
+    folder: Path,
+    numbers: Iterable[int],
+    partition_count: int,
+    settings: ShardSettings,
+    owner: str,
+    *,
+    held_by: str | None = None,
+    create: bool = True,
 ) -> Shard:
-    """Open partitions of a data folder, claiming each, and return the shard that owns them.
-
-    Raises:
-        StorageError: a partition cannot be opened. Those opened before it are closed again.
-    """
-    opened: dict[int, Partition] = {}
-    try:
-        for number in numbers:
-            path = folder / "partitions" / f"p{number:04d}.db"
-            opened[number] = Partition.open(path, index=number, owner=owner)
-    except BaseException:
-        for partition in opened.values():
-            partition.close()
-        raise
-    return Shard(folder, opened, partition_count, settings, owner)
+    """Claim partitions of a data folder (see `open_partitions`), and return the shard of them."""
+    partitions = open_partitions(folder, numbers, owner, held_by=held_by, create=create)
+    return Shard(folder, partitions, partition_count, settings)
 
 
 def _fingerprint(command: c.Write) -> bytes:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from reverie.actors import commands as c
 from reverie.actors.reads import check_embedder
-from reverie.memory_graph import events
+from reverie.memory_graph import events, faults
 from reverie.memory_graph import nodes as n
 from reverie.memory_graph.drafts import EntityDraft, Kept, Operation
 from reverie.memory_graph.errors import InternalError, StaleGenerationError, UnknownMemoryError
@@ -35,6 +35,7 @@ class Outbox:
 
     def apply(self, txn: Transaction, key: Key) -> None:
         """Make the changes in the transaction that holds the events."""
+        faults.reach("outbox.before")
         if self.enqueue:
             txn.enqueue(key, self.enqueue)
         if self.dequeue:
@@ -43,6 +44,7 @@ class Outbox:
             txn.requeue(key, self.requeue)
         for turn_id in self.quarantine:
             txn.quarantine(key, turn_id)
+        faults.reach("outbox.after")
 
 
 def write(  # noqa: C901

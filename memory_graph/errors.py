@@ -193,7 +193,7 @@ class JournalDamagedError(StorageError):
 
 
 class FencedError(StorageError):
-    """Another owner has taken this partition; this one may not write any more."""
+    """Another owner has taken this partition; this one may neither write nor read."""
 
 
 # -- models ----------------------------------------------------------------------------
@@ -233,6 +233,10 @@ class OverloadedError(UnavailableError):
 class ShardUnavailableError(UnavailableError):
     """The shard did not answer within the client's retries. The write may or may not be on
     disk: repeat it with the same request id to learn which."""
+
+
+class ModelUnavailableError(UnavailableError):
+    """No model host answered within the client's retries. Turns that wait for it go on waiting."""
 
 
 class WaitTimeoutError(UnavailableError):

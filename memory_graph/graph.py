@@ -320,11 +320,11 @@ class MemoryGraph:
 
     def out(self, node_id: str, kind: str) -> Iterator[tuple[str, n.Edge | n.Relation]]:
         """Iterate over (head, edge) of the edges of `kind` that leave a node."""
-        yield from self._along(self.nx._succ, node_id, kind)  # noqa: SLF001
+        return self._along(self.nx._succ, node_id, kind)  # noqa: SLF001
 
     def into(self, node_id: str, kind: str) -> Iterator[tuple[str, n.Edge | n.Relation]]:
         """Iterate over (tail, edge) of the edges of `kind` that enter a node."""
-        yield from self._along(self.nx._pred, node_id, kind)  # noqa: SLF001
+        return self._along(self.nx._pred, node_id, kind)  # noqa: SLF001
 
     @staticmethod
     def _along(

@@ -12,10 +12,12 @@ worse than BM25 alone. Vectors, times and the question arrive as arguments.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from heapq import heappush, heappushpop
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -28,6 +30,7 @@ from reverie.memory_graph.graph import MEMORY, MESSAGE, SUMMARY
 from reverie.memory_graph.spread import Reached, spread
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.text import normalise, query_terms
+from reverie.memory_graph.topk import rounded
 from reverie.memory_graph.vectors import Hits
 from reverie.memory_graph.views import Hit, ItemType, item
 from reverie.memory_graph.visible import Moment, as_seen, is_visible, seen
@@ -55,6 +58,8 @@ SEEDS = 6  # best candidates of each signal that the walk starts from
 MAX_NAME_WORDS = 4
 MAX_HAN_NAME = 8
 MAX_QUERY_CHARS = 2000
+# Han, kana and Hangul: names stand in such a text without spaces around them.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _OUTER = ".,;:!?\"'()[]{}<>-…“”「」《》。、"  # may stand around a name
 
 TEXTS = f"{MEMORY}{MESSAGE}{SUMMARY}"  # first letters of the ids of what can answer
@@ -102,26 +107,74 @@ def search(memory: UserMemory, query: Query) -> list[Hit]:
     The same state and query give the same, as long as the vector search is exact; an approximate
     index (of a large user) may propose other candidates by how it came to be built.
     """
-    text = query.text[:MAX_QUERY_CHARS]
-    allowed = _allowed(memory, query)
-    asked = memory.words.ask(query_terms(text))
-    pool = max(POOL, 2 * query.limit)
-    names = entities_named(memory, text)
+    return search_many(memory, [query])[0]
 
-    near = Hits([], (0.0, 1.0))
-    if query.vector is not None and memory.vectors is not None:
-        near = memory.vectors.search(query.vector, pool, allowed)
-    lexical = asked.top(pool, allowed)
 
+def search_many(memory: UserMemory, queries: Sequence[Query]) -> list[list[Hit]]:
+    """Return what `search` does for each of several queries; what they share is done once."""
+    texts = [query.text[:MAX_QUERY_CHARS] for query in queries]
+    asked = [memory.words.ask(query_terms(text)) for text in texts]
+    allowed = [_allowed(memory, query) for query in queries]
+    near = _nearest(memory, queries, allowed)
+    looks: dict[tuple[Moment, int], _Look] = {}
+    found: list[list[Hit]] = []
+    for place, query in enumerate(queries):
+        seen_from = (query.moment, id(query.weights))
+        look = looks.get(seen_from)
+        if look is None:
+            look = looks[seen_from] = _Look(memory, query.moment, query.weights)
+        names = entities_named(memory, texts[place])
+        found.append(_answer(look, query, asked[place], near[place], names, allowed[place]))
+    return found
+
+
+Allowed: TypeAlias = Callable[[str], bool] | None
+
+
+def _pool(query: Query) -> int:
+    return max(POOL, 2 * query.limit)
+
+
+def _nearest(
+    memory: UserMemory, queries: Sequence[Query], allowed: Sequence[Allowed]
+) -> list[Hits]:
+    """Return the nearest vectors of each query; those without a filter are looked up together."""
+    near = [Hits([], (0.0, 1.0))] * len(queries)
+    if memory.vectors is None:
+        return near
+    together: dict[int, list[int]] = {}
+    for place, query in enumerate(queries):
+        if query.vector is None:
+            continue
+        if allowed[place] is None:
+            together.setdefault(_pool(query), []).append(place)
+        else:
+            near[place] = memory.vectors.search(query.vector, _pool(query), allowed[place])
+    for pool, places in together.items():
+        vectors = [v for place in places if (v := queries[place].vector) is not None]
+        for place, hits in zip(places, memory.vectors.search_many(vectors, pool), strict=True):
+            near[place] = hits
+    return near
+
+
+def _answer(
+    look: _Look,
+    query: Query,
+    asked: Asked,
+    near: Hits,
+    names: Mapping[str, str],
+    allowed: Allowed,
+) -> list[Hit]:
+    memory = look.memory
+    lexical = asked.top(_pool(query), allowed)
     reached = spread(memory.graph, _seeds(near, lexical, names), query.moment)
     matching = dict.fromkeys([*(i for i, _ in near), *(i for i, _ in lexical)])
     walked = (i for i in reached if i[0] in TEXTS and i not in matching)
     ids = [*matching, *(i for i in walked if allowed is None or allowed(i))]
-    best = _best(memory, query, ids, asked, reached, names, near)
+    best = _best(look, query, ids, asked, reached, names, near)
     matched = asked.matched([f.node.id for f in best])
     return [
-        _hit(memory, query, f, reached, names, words)
-        for f, words in zip(best, matched, strict=True)
+        _hit(look, query, f, reached, names, words) for f, words in zip(best, matched, strict=True)
     ]
 
 
@@ -144,7 +197,7 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
                 found.setdefault(entity, phrase)
             elif phrase in OWN_WORDS:
                 found.setdefault(n.USER_NODE, phrase)
-    if any(map(_is_unspaced, folded)):
+    if _UNSPACED.search(folded):
         for size in range(MAX_HAN_NAME, 1, -1):
             for i in range(len(folded) - size + 1):
                 if (entity := names.get(folded[i : i + size])) is not None:
@@ -154,14 +207,7 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
     return found
 
 
-def _is_unspaced(char: str) -> bool:
-    """Han, kana or Hangul: names stand in the text without spaces around them."""
-    return (
-        "\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7a3"
-    )
-
-
-def _allowed(memory: UserMemory, query: Query) -> Callable[[str], bool] | None:
+def _allowed(memory: UserMemory, query: Query) -> Allowed:
     """Return the test whether a text may answer, each judged once; None when every one may."""
     node_of, types, moment, where = memory.graph.node, query.types, query.moment, query.where
     judged: dict[str, bool] = {}
@@ -202,7 +248,7 @@ def _seeds(
 
 
 def _best(
-    memory: UserMemory,
+    look: _Look,
     query: Query,
     ids: Sequence[str],
     asked: Asked,
@@ -218,28 +264,32 @@ def _best(
     """
     if not ids:
         return []
-    weights, limit = query.weights, query.limit
+    memory, weights, limit = look.memory, query.weights, query.limit
     cosines = [math.nan] * len(ids)
     if query.vector is not None and memory.vectors is not None:
-        cosines = memory.vectors.similarities(query.vector, ids, near).tolist()
+        cosines = memory.vectors.similarities(query.vector, ids, near)
     scale, mean = weights["meaning"] / (near.std * Z_SPREAD), near.mean
     most_meaning = weights["meaning"] * MOST_MEANING
+    ceiling = mean + most_meaning / scale if scale > 0 else math.inf
     columns = {  # a text without a vector has NaN, which is not above the mean
-        "meaning": [min((x - mean) * scale, most_meaning) if x > mean else 0.0 for x in cosines],
+        "meaning": [
+            (x - mean) * scale if mean < x < ceiling else most_meaning if x > mean else 0.0
+            for x in cosines
+        ],
         **_columns(memory, ids, asked, reached, names, weights),
     }
-    ranked = [sum(values) for values in zip(*columns.values(), strict=True)]
+    ranked: list[float] = list(map(sum, zip(*columns.values(), strict=True)))
     most = max(0.0, weights["recency"]) + max(0.0, weights["importance"])
     states: dict[int, _State] = {}
     bar: list[float] = []  # the best scores so far, as a heap
     for at in sorted(range(len(ids)), key=ranked.__getitem__, reverse=True):
         if len(bar) >= limit and ranked[at] + most < bar[0]:
             break
-        state = states[at] = _state(memory, query, ids[at])
+        state = states[at] = look.state(ids[at])
         ranked[at] += state.recency + state.importance + state.outdated
         (heappush if len(bar) < limit else heappushpop)(bar, ranked[at])
     # Stable, so that what is equal in score and time stays in the order in which it was found.
-    order = sorted(states, key=lambda at: (-round(ranked[at], 6), -states[at].at))[:limit]
+    order = sorted(states, key=lambda at: (-rounded(ranked[at]), -states[at].at))[:limit]
     found: list[_Found] = []
     for at in order:
         state = states[at]
@@ -291,27 +341,53 @@ class _State(NamedTuple):
     outdated: float
 
 
-def _state(memory: UserMemory, query: Query, node_id: str) -> _State:
-    moment, weights = query.moment, query.weights
-    now = moment.now if moment.as_of is None else moment.as_of
-    node = memory.graph.node(node_id)
-    assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
-    importance = outdated = 0.0
-    present = moment.as_of is None and moment.valid_at is None
-    if isinstance(node, n.Memory):
-        at = node.recorded_at if node.valid_from is None else node.valid_from
-        if node.last_access is not None and node.last_access > at:
-            at = node.last_access
-        importance = weights["importance"] * node.importance
-        if present and node.valid_to is not None and node.valid_to <= now:
-            outdated = weights["outdated"]
-    elif isinstance(node, n.Message):
-        at = node.said_at
-        if present and is_outdated(memory, node):
-            outdated = weights["outdated"]
-    else:
-        at = node.to_at
-    return _State(node, at, weights["recency"] * decay.recency(at, now), importance, outdated)
+class _Look:
+    """One moment from which a user's memory is looked at, with one set of weights: each node is
+    judged and copied once, for all questions that are asked from there."""
+
+    def __init__(self, memory: UserMemory, moment: Moment, weights: Mapping[str, float]) -> None:
+        self.memory, self.moment, self._weights = memory, moment, weights
+        self._now = moment.now if moment.as_of is None else moment.as_of
+        self._states: dict[str, _State] = {}
+        self._fields: dict[str, dict[str, object]] = {}
+
+    def state(self, node_id: str) -> _State:
+        """Return the parts of a candidate that depend on itself alone."""
+        found = self._states.get(node_id)
+        if found is None:
+            found = self._states[node_id] = self._judge(node_id)
+        return found
+
+    def fields(self, node: Readable) -> dict[str, object]:
+        """Return the set fields of an `Item`; they are shared, so copy what can be changed."""
+        found = self._fields.get(node.id)
+        if found is None:
+            fields = item(self.memory, node)
+            # What is empty by default need not be set on every hit.
+            found = {k: v for k, v in fields.items() if v is not None and v != ()}
+            self._fields[node.id] = found
+        return found
+
+    def _judge(self, node_id: str) -> _State:
+        weights, moment, now = self._weights, self.moment, self._now
+        node = self.memory.graph.node(node_id)
+        assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
+        importance = outdated = 0.0
+        present = moment.as_of is None and moment.valid_at is None
+        if isinstance(node, n.Memory):
+            at = node.recorded_at if node.valid_from is None else node.valid_from
+            if node.last_access is not None and node.last_access > at:
+                at = node.last_access
+            importance = weights["importance"] * node.importance
+            if present and node.valid_to is not None and node.valid_to <= now:
+                outdated = weights["outdated"]
+        elif isinstance(node, n.Message):
+            at = node.said_at
+            if present and is_outdated(self.memory, node):
+                outdated = weights["outdated"]
+        else:
+            at = node.to_at
+        return _State(node, at, weights["recency"] * decay.recency(at, now), importance, outdated)
 
 
 def _is_of_owner(memory: UserMemory, node_id: str) -> bool:
@@ -330,7 +406,7 @@ def is_outdated(memory: UserMemory, message: n.Message) -> bool:
 
 
 def _hit(
-    memory: UserMemory,
+    look: _Look,
     query: Query,
     found: _Found,
     reached: Mapping[str, Reached],
@@ -339,13 +415,14 @@ def _hit(
 ) -> Hit:
     if query.moment.as_of is not None and isinstance(found.node, n.Memory):
         found = found._replace(node=as_seen(found.node, query.moment))
-    fields = item(memory, found.node)
-    reasons = list(_reasons(memory, query, found, reached, names, words))
+    fields = look.fields(found.node)
+    if fields.get("metadata"):
+        fields = fields | {"metadata": deepcopy(fields["metadata"])}  # each hit has its own
     return Hit(
         **fields,  # type: ignore[arg-type]
         score=found.score,
         parts=found.parts,
-        reasons=tuple(reasons),
+        reasons=tuple(_reasons(look.memory, query, found, reached, names, words)),
     )
 
 

@@ -13,7 +13,7 @@ from hashlib import blake2b
 import msgspec
 
 from reverie.memory_graph import nodes as n
-from reverie.memory_graph.errors import InvariantError
+from reverie.memory_graph.errors import DataFolderError, InvariantError
 from reverie.memory_graph.graph import MemoryGraph
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.vectors import VectorIndex
@@ -63,7 +63,8 @@ def decode_snapshot(data: bytes, *, exact_limit: int = 4000) -> UserMemory:
     """Return the state that `encode_snapshot` wrote.
 
     Raises:
-        InvariantError: the bytes are no snapshot, of a newer format, or do not hang together.
+        DataFolderError: it is of a newer format.
+        InvariantError: the bytes are no snapshot, or do not hang together.
     """
     try:
         snap = _decoder.decode(data)
@@ -71,8 +72,11 @@ def decode_snapshot(data: bytes, *, exact_limit: int = 4000) -> UserMemory:
         msg = f"not a snapshot: {exc}"
         raise InvariantError(msg) from exc
     if snap.format > SNAPSHOT_FORMAT:
-        msg = f"snapshot format {snap.format} is newer than this version reads ({SNAPSHOT_FORMAT})"
-        raise InvariantError(msg)
+        msg = (
+            f"a snapshot was written by a newer version of reverie: it has format {snap.format}, "
+            f"this version reads up to {SNAPSHOT_FORMAT}"
+        )
+        raise DataFolderError(msg, found=snap.format, supported=SNAPSHOT_FORMAT)
     memory = UserMemory(embedder=snap.embedder, exact_limit=exact_limit)
     memory.seq = snap.seq
     graph = memory.graph

@@ -7,6 +7,7 @@ stand: `rescore` computes the best ones anew, each by itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -18,11 +19,18 @@ Scores: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 Rescore: TypeAlias = Callable[[Positions], Scores]
 
 DECIMALS = 6
+MILLION = 1_000_000  # 10 to the power of DECIMALS
 _MARGIN = 2e-6  # scores further apart than this keep their order when rounded or rescored
 _MAX_RESCORED = 1024  # equal scores further down are in no promised order
 SMALL = 512
 _FIRST_CHUNK = 64
 _CHUNK_GROWTH = 8
+
+
+def rounded(score: float) -> int:
+    """Return a score in millionths, for comparing: `round` takes eight times as long."""
+    millionths: int = math.floor(score * MILLION + 0.5)
+    return millionths
 
 
 def top(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.memory_graph.errors import InvalidValueError
-from reverie.memory_graph.topk import SMALL, top, top_accepted
+from reverie.memory_graph.topk import DECIMALS, SMALL, top, top_accepted
 
 Float32: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.intp]
@@ -38,7 +38,7 @@ class Hits(list[tuple[str, float]]):
         self,
         hits: Iterable[tuple[str, float]],
         background: tuple[float, float],
-        scores: Float32 | None = None,
+        scores: list[float] | None = None,
     ) -> None:
         super().__init__(hits)
         self.mean, self.std = background
@@ -178,7 +178,26 @@ class VectorTable:
         else:
             found = top_accepted(scores, k, lambda row: allowed(self.id_of(row)), again)
         named = [(self.id_of(row), cosine) for row, cosine in found]
-        return Hits(named, background, scores if exact else None)
+        return Hits(named, background, scores.tolist() if exact else None)
+
+    def ranked_small(self, queries: Sequence[Float32], k: int) -> list[Hits]:
+        """Return what `ranked` does for several queries over at most `SMALL` rows: most users are
+        small, and then the calls cost more than the numbers."""
+        count = len(self.ids)
+        if not count or not queries:
+            return [Hits([], (0.0, 1.0), []) for _ in queries]
+        scores = np.stack([self.product(query) for query in queries])
+        backgrounds = [self.spread(row) for row in scores]
+        scores[:, self.dead] = -np.inf
+        ranking = scores.astype(np.float64).round(DECIMALS)
+        order = np.argsort(-ranking, axis=1, kind="stable")[:, : max(0, min(k, len(self.rows)))]
+        ids = self.ids
+        return [
+            Hits([(cast("str", ids[row]), by_row[row]) for row in rows], background, every)
+            for rows, by_row, background, every in zip(
+                order.tolist(), ranking.tolist(), backgrounds, scores.tolist(), strict=True
+            )
+        ]
 
     def product(self, query: Float32) -> Float32:
         """Return the cosines of all rows, float32 (rows,); of few rows, each as `cosines` does."""
@@ -203,21 +222,19 @@ class VectorTable:
         return spread(np.delete(scores, self.dead) if self.dead else scores)
 
     def similarities(
-        self, query: Float32, ids: Sequence[str], scores: Float32 | None = None
-    ) -> Float32:
-        """Return the cosines of given ids, float32 (len(ids),); NaN for an unknown one. `scores`
-        are those of all rows, when they are known."""
+        self, query: Float32, ids: Sequence[str], scores: Sequence[float] | None = None
+    ) -> list[float]:
+        """Return the cosines of given ids; NaN for an unknown one. `scores` are those of all
+        rows, when they are known."""
         get = self.rows.get
+        if scores is not None:
+            return [math.nan if (row := get(i)) is None else scores[row] for i in ids]
         rows = np.array([get(node_id, -1) for node_id in ids], np.intp)
         known = rows >= 0
-        everyone = bool(known.all())
-        wanted = rows if everyone else rows[known]
-        cosines = self.cosines(query, wanted) if scores is None else scores[wanted]
-        if everyone:
-            return cosines
         out = np.full(len(ids), np.nan, np.float32)
-        out[known] = cosines
-        return out
+        out[known] = self.cosines(query, rows[known])
+        found: list[float] = out.tolist()
+        return found
 
     def _reserve(self, extra: int) -> None:
         room, needed = len(self._room), len(self.ids) + extra

@@ -21,6 +21,7 @@ from typing import Any, Self
 import hnswlib
 import numpy as np
 
+from reverie.memory_graph import faults
 from reverie.memory_graph.errors import (
     InvalidValueError,
     StorageError,
@@ -55,7 +56,6 @@ _MAX_FETCH = 1024  # candidates; past this, one exact search is cheaper
 _LOCKS_BYTES = 2_600_000  # of every hnswlib index, however small
 
 _SAMPLE_ROWS = 256  # for the background of a query when the search was not exact
-_QUERIES_PER_PRODUCT = 32
 _CHUNK_ROWS = 1024
 _FILE_CHUNK_BYTES = 1 << 20
 
@@ -265,22 +265,21 @@ class VectorIndex:
         near = self._approximate(query, k, allowed) if self._is_indexed else None
         if near is not None:
             return Hits(near, self.background(query))
+        if allowed is None and len(self._table.ids) <= SMALL:
+            return self._table.ranked_small([query], k)[0]
         return self._table.ranked(query, self._table.product(query), k, allowed)
 
-    def search_many(self, queries: Float32, k: int) -> list[Hits]:
-        """Return what `search` returns for each of `queries`, shape (q, dim), in fewer products."""
-        queries = self._table.checked(queries, len(queries), self.dim)
-        if self._is_indexed or len(self._table.ids) <= SMALL:
+    def search_many(self, queries: Sequence[Float32] | Float32, k: int) -> list[Hits]:
+        """Return what `search` returns for each of several queries, in fewer steps."""
+        if self._is_indexed or len(self._table.ids) > SMALL:
             return [self.search(query, k) for query in queries]
-        hits: list[Hits] = []
-        for start in range(0, len(queries), _QUERIES_PER_PRODUCT):
-            part = queries[start : start + _QUERIES_PER_PRODUCT]
-            products = zip(part, part @ self._table.matrix.T, strict=True)
-            hits.extend(self._table.ranked(query, scores, k) for query, scores in products)
-        return hits
+        checked = [self._table.checked(query, self.dim) for query in queries]
+        return self._table.ranked_small(checked, k)
 
-    def similarities(self, query: Float32, ids: Sequence[str], hits: Hits | None = None) -> Float32:
-        """Return the cosines of given ids, float32 (len(ids),); NaN for an unknown one.
+    def similarities(
+        self, query: Float32, ids: Sequence[str], hits: Hits | None = None
+    ) -> list[float]:
+        """Return the cosines of given ids; NaN for an unknown one.
 
         `hits` is what `search` has just returned for the same query; it may save the product.
         """
@@ -352,7 +351,9 @@ class VectorIndex:
         try:
             self._graph.save(unfinished)
             digest = _file_digest(unfinished, self.dim)
+            faults.reach("index-name.before")
             unfinished.replace(path)  # the moment from which the new file counts
+            faults.reach("index-name.after")
             _sync(path.parent)
             self._graph.is_saved = True
         except (OSError, RuntimeError) as error:

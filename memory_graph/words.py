@@ -18,7 +18,7 @@ import math
 import sys
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.memory_graph import text as analysis
-from reverie.memory_graph.topk import DECIMALS, SMALL, top, top_accepted
+from reverie.memory_graph.topk import MILLION, SMALL, rounded, top, top_accepted
 
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
@@ -238,9 +238,10 @@ class WordIndex:
         """
         return self.ask(query_terms).matched([node_id])[0]
 
-    def row_of(self, node_id: str) -> int | None:
-        """Return the row of a document, None for an unknown one."""
-        return self._rows.get(node_id)
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """The rows of the live documents by id; for reading."""
+        return self._rows
 
     def _terms_of(self, query: str | Sequence[str]) -> list[tuple[str, str]]:
         words = analysis.terms(query, self._language) if isinstance(query, str) else query
@@ -427,28 +428,27 @@ class _AskedFew:
 
     def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
         """See `Asked.top`."""
-        ranked = sorted((-round(score, DECIMALS), row) for row, score in self._scores.items())
+        ranked = sorted([(-rounded(score), row) for row, score in self._scores.items()])
         id_of = self._index.id_of
         if allowed is None:
-            return [(id_of(row), -score) for score, row in ranked[: max(0, k)]]
+            return [(id_of(row), -score / MILLION) for score, row in ranked[: max(0, k)]]
         hits: list[tuple[str, float]] = []
         for score, row in ranked:
             if len(hits) >= k:
                 break
             if allowed(node_id := id_of(row)):
-                hits.append((node_id, -score))
+                hits.append((node_id, -score / MILLION))
         return hits
 
     def score(self, ids: Sequence[str]) -> list[float]:
         """See `Asked.score`."""
-        row_of, score = self._index.row_of, self._scores.get
-        rows = [-1 if (r := row_of(i)) is None else r for i in ids]
-        return [score(row, 0.0) for row in rows]
+        row_of, score = self._index.rows.get, self._scores.get
+        return [score(row_of(i, -1), 0.0) for i in ids]
 
     def matched(self, ids: Sequence[str]) -> list[list[str]]:
         """See `Asked.matched`."""
-        row_of, masks = self._index.row_of, self._masks
-        return [self._words.of(masks.get(-1 if (r := row_of(i)) is None else r, 0)) for i in ids]
+        row_of, masks, of = self._index.rows.get, self._masks, self._words.of
+        return [of(masks.get(row_of(i, -1), 0)) for i in ids]
 
 
 class _AskedMany:
@@ -505,8 +505,8 @@ class _AskedMany:
         return [self._words.of(masks.get(at, 0)) for at in wanted.tolist()]
 
     def _rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        row_of = self._index.row_of
-        return np.array([-1 if (row := row_of(i)) is None else row for i in ids], np.intp)
+        row_of = self._index.rows.get
+        return np.array([row_of(i, -1) for i in ids], np.intp)
 
 
 def _merged(base: _Postings, tail: _Tail) -> _Postings:

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reverie.actors.recovery import repair
     from reverie.aio import AsyncRuntime, AsyncUser, open_async
     from reverie.clock import Clock, SimulatedClock, WallClock
     from reverie.config import Config
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from reverie.models.protocol import Decider, Embedder, Extractor
     from reverie.results import AddResult, ForgetReceipt
     from reverie.runtime import Checkpoint, Runtime, open  # noqa: A004 (reverie.open)
+    from reverie.stopping import closing_on_sigterm
     from reverie.user import User
 
 __version__ = "0.1.0"
@@ -59,13 +61,16 @@ __all__ = [
     "User",
     "WallClock",
     "__version__",
+    "closing_on_sigterm",
     "errors",
     "open",
     "open_async",
     "parse_time",
+    "repair",
 ]
 
 _HOMES = {
+    "reverie.actors.recovery": ("repair",),
     "reverie.aio": ("AsyncRuntime", "AsyncUser", "open_async"),
     "reverie.clock": ("Clock", "SimulatedClock", "WallClock"),
     "reverie.config": ("Config",),
@@ -79,6 +84,7 @@ _HOMES = {
     "reverie.models.protocol": ("Decider", "Embedder", "Extractor"),
     "reverie.runtime": ("Checkpoint", "Runtime", "open"),
     "reverie.results": ("AddResult", "ForgetReceipt"),
+    "reverie.stopping": ("closing_on_sigterm",),
     "reverie.user": ("User",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from reverie.clock import Clock
 from reverie.config import Config
-from reverie.memory_graph.errors import ClosedError
+from reverie.memory_graph.errors import ClosedError, OverloadedError
 from reverie.memory_graph.ids import DEFAULT_WORLD
 from reverie.runtime import Runtime
 from reverie.runtime import open as open_sync
@@ -77,21 +77,50 @@ class AsyncUser:
     forget = _of_user(User.forget)
 
 
+class _Job:
+    """A call that waits for a thread; None once nobody waits for it any more."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call: Callable[[], Any] | None = call
+
+    def __call__(self) -> Any:
+        return None if self.call is None else self.call()
+
+
 class AsyncRuntime:
     """`Runtime` with coroutines; see there for each method. `sync` is the runtime itself."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.sync = runtime
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="reverie-async")
+        self._running = 0  # calls that wait for a thread, or have one; used in the loop's thread
 
     async def run(self, call: Callable[[], R]) -> R:
-        """Run a blocking call in the pool."""
+        """Run a blocking call in the pool. One that is cancelled before it has begun is not made.
+
+        Raises:
+            OverloadedError: `Config.max_waiting` calls are under way already; it was not begun.
+        """
+        if self._running >= self.sync.config.max_waiting:
+            msg = f"{self._running} calls are under way already; try again later"
+            raise OverloadedError(msg, waiting=self._running)
+        job = _Job(call)
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._pool, call)
+            future = asyncio.get_running_loop().run_in_executor(self._pool, job)
         except RuntimeError as exc:  # the pool takes no more
             msg = "the runtime is closed"
             raise ClosedError(msg) from exc
-        return await future
+        self._running += 1
+        future.add_done_callback(self._count_down)
+        try:
+            # Shielded: what is cancelled stays in the pool's queue, and counts until it leaves it.
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            job.call = None
+            raise
+
+    def _count_down(self, _future: object) -> None:
+        self._running -= 1
 
     async def __aenter__(self) -> Self:
         return self

@@ -32,7 +32,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         model_hosts: 0 embeds in this process; N starts N Ray actors for it (with `actors`).
         max_text_bytes: of one turn or memory.
         max_waiting: calls that may wait for a shard before `OverloadedError`.
-        retry_s: how long a call to a Ray actor is repeated while it restarts.
+        retry_s: how long a call to a Ray actor (a shard, a model host) is repeated while it
+            restarts.
+        drain_s: how long the program may take from SIGTERM to its end, with `closing_on_sigterm`.
         trace: keep the raw parts of each extraction and search under `traces/`.
     """
 
@@ -49,13 +51,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_text_bytes: int = 1024 * 1024
     max_waiting: int = 4096
     retry_s: float = 60.0
+    drain_s: float = 10.0
     trace: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values out of range with a ConfigError."""
         for name in ("partitions", "byte_budget", "threads", "max_text_bytes", "max_waiting"):
             _at_least(self, name, 1)
-        for name in ("exact_limit", "model_hosts", "retry_s"):
+        for name in ("exact_limit", "model_hosts", "retry_s", "drain_s"):
             _at_least(self, name, 0)
         for name, words in (("extractor", ("rules", "off")), ("decider", ("rules",))):
             value = getattr(self, name)

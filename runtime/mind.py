@@ -158,7 +158,13 @@ class WorldMind:
             return open_embedder(name, self._folder, threads=config.threads)
         from reverie.actors.ray_hosts import RayEmbedder
 
-        return RayEmbedder(name, self._folder, threads=config.threads, hosts=self._hosts)
+        return RayEmbedder(
+            name,
+            self._folder,
+            threads=config.threads,
+            hosts=self._hosts,
+            retry_s=config.retry_s,
+        )
 
     def other(self, spec: str | Embedder) -> Embedder:
         """Open another embedder, for a world that is being migrated, without using it yet."""

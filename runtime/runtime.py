@@ -31,14 +31,14 @@ from reverie.memory_graph.errors import (
 )
 from reverie.memory_graph.ids import DEFAULT_WORLD, Key, check_id, check_key
 from reverie.memory_graph.state import as_bytes
-from reverie.memory_graph.store import DataFolder
+from reverie.memory_graph.store import DataFolder, forks
 from reverie.memory_graph.views import Hit
 from reverie.mind import WorldMind
 from reverie.models.protocol import Embedder
 from reverie.results import AddResult, SearchOptions
 from reverie.slots import Slots
 from reverie.trace import Tracer
-from reverie.user import User, with_vector
+from reverie.user import User
 
 log = structlog.get_logger(__name__)
 
@@ -146,12 +146,12 @@ class Runtime:
         self.config = config
         self._clock: Clock = clock or WallClock()
         self._closed = threading.Event()
+        self._is_forked = False
         self._folder = DataFolder.open(
             Path(path), owner=f"reverie {uuid.uuid4().hex[:8]}", partitions=config.partitions
         )
         backend: Backend | None = None
         try:
-            self._folder.require_partitions()
             backend = self._start(actors, address)
             self._router = Router(backend, self._folder.partitions, max_waiting=config.max_waiting)
             self._repeats = backend.repeats
@@ -171,6 +171,7 @@ class Runtime:
                 backend.close()
             self._folder.close()
             raise
+        forks.guard(self)
         try:
             self.ingestor.wake_all()
         except BaseException:
@@ -181,7 +182,9 @@ class Runtime:
         config, folder = self.config, self._folder
         settings = ShardSettings(byte_budget=config.byte_budget, exact_limit=config.exact_limit)
         if actors is None:
-            return InlineBackend(folder.path, folder.partitions, settings, folder.owner)
+            return InlineBackend(
+                folder.path, folder.partitions, settings, folder.owner, create=folder.is_new
+            )
         from reverie.actors.ray_backend import RayBackend
 
         return RayBackend(
@@ -192,6 +195,7 @@ class Runtime:
             actors=actors,
             address=address,
             retry_s=config.retry_s,
+            create=folder.is_new,
         )
 
     def __enter__(self) -> Self:
@@ -222,8 +226,14 @@ class Runtime:
 
     def _require_open(self) -> None:
         if self._closed.is_set():
-            msg = "the runtime is closed"
-            raise ClosedError(msg)
+            raise ClosedError(forks.REFUSAL if self._is_forked else "the runtime is closed")
+
+    def leave_to_parent(self) -> None:
+        """Refuse every call in a forked process; its parent goes on as if nothing had happened."""
+        self._is_forked = True
+        self._closed = threading.Event()  # threads that are not here may hold the locks
+        self._closed.set()
+        self._slots.lock = self.mind.lock = threading.RLock()
 
     def new_request_id(self) -> str | None:
         """Return a request id for a write whose answer may be lost, None where none can be."""
@@ -258,8 +268,8 @@ class Runtime:
         """Return the ids of a world's users, sorted."""
         return [user for _, user in self._all_users(check_id(world, "world"))]
 
-    def _all_users(self, world: str | None) -> list[tuple[str, str]]:
-        found = self._router.everywhere(c.ListUsers(world=world))
+    def _all_users(self, world: str | None, *, partial: bool = False) -> list[tuple[str, str]]:
+        found = self._router.everywhere(c.ListUsers(world=world, partial=partial))
         return sorted((w, u) for users in found for w, u in users)
 
     # -- many at once ------------------------------------------------------------------
@@ -343,12 +353,13 @@ class Runtime:
             world: of all of them.
             search: as in `User.search`.
         """
-        commands = [self.user(u, world).search_command(q, search) for u, q in questions]
+        now = self.now()
+        commands = [self.user(u, world).search_command(q, search, now) for u, q in questions]
         texts = list(dict.fromkeys(command.text for command in commands))
         embedder = self.mind.for_reading(check_id(world, "world"))
         matrix = embedder.embed(texts, "query")
-        vectors = dict(zip(texts, matrix, strict=True))
-        ready = [with_vector(cmd, vectors[cmd.text], embedder.info.id) for cmd in commands]
+        vectors = dict(zip(texts, map(as_bytes, matrix), strict=True))
+        ready = [cmd.with_vector(vectors[cmd.text], embedder.info.id) for cmd in commands]
         return [raise_error(answer) for answer in self._router.call_many(ready)]
 
     # -- extraction --------------------------------------------------------------------
@@ -414,7 +425,8 @@ class Runtime:
             CheckpointExistsError: the new world exists, or somebody wrote to it meanwhile.
             StorageError: the checkpoint cannot be read, or the new world not be written.
 
-        After any error, what was made of the new world is erased again.
+        After any error, what was made of the new world is erased again, with whatever was written
+        to its users meanwhile: it is there once this has returned.
         """
         self._require_open()
         count = self._slots.fork(
@@ -520,7 +532,7 @@ class Runtime:
         """
         lines = [line for found in self._router.everywhere(c.CheckShard()) for line in found]
         lines += self._slots.unfinished()
-        users = self._all_users(None)
+        users = self._all_users(None, partial=True)
         for done, (world, user_id) in enumerate(users, 1):
             try:
                 found = list(self.user(user_id, world).check())
@@ -535,16 +547,23 @@ class Runtime:
         """Write snapshots of the users in memory, which makes the next opening faster."""
         self._router.everywhere(c.Flush(snapshot=True))
 
-    def close(self) -> None:
+    def close(self, within_s: float | None = None) -> None:
         """Finish calls under way, stop background work (it goes on at the next opening), and
-        close the files. A second call does nothing."""
+        close the files. A second call does nothing.
+
+        Args:
+            within_s: how long to wait for the extraction under way. It is then given up: its turns
+                stay in the outbox, and its models are left to the end of the process. None waits
+                until it is done.
+        """
         if self._closed.is_set():
             return
         self._closed.set()
         try:
-            self.ingestor.close()
+            is_idle = self.ingestor.close(within_s)
             self._router.close()
-            self.mind.close()
+            if is_idle:  # or a model would be freed while it works
+                self.mind.close()
         finally:
             self._folder.close()
 

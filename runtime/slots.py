@@ -60,14 +60,14 @@ class Slots:
     def __init__(self, catalog: Catalog, router: Router, lock: threading.RLock) -> None:
         self._catalog = catalog
         self._router = router
-        self._lock = lock  # guards the catalog
+        self.lock = lock  # guards the catalog
         self._errors: dict[str, ReverieError] = {}  # of unfinished operations, by operation
         self._to_undo: set[str] = set()  # failed, and not even this could be noted yet
 
     def resume(self) -> None:
         """Finish what a crash or an error interrupted. What cannot be finished is logged, stays
         noted, and fails later operations on its world; see `unfinished`."""
-        with self._lock:
+        with self.lock:
             for intent in self._catalog.unfinished():
                 self._finish(intent)
 
@@ -89,7 +89,7 @@ class Slots:
 
     def unfinished(self) -> list[str]:
         """Return a line for each operation that was begun and could not be finished."""
-        with self._lock:
+        with self.lock:
             return [self._line(intent) for intent in self._catalog.unfinished()]
 
     def _line(self, intent: Intent) -> str:
@@ -103,7 +103,7 @@ class Slots:
         Raises:
             CheckpointExistsError: the tag is taken in this world.
         """
-        with self._lock:
+        with self.lock:
             self._settle(world)
             if any(t.tag == tag for t in self._catalog.tags(world)):
                 msg = f"world {world!r} has a checkpoint {tag!r} already; drop it first"
@@ -116,7 +116,7 @@ class Slots:
         Raises:
             UnknownCheckpointError: no such tag.
         """
-        with self._lock:
+        with self.lock:
             self._settle(world)
             self._require(world, tag)
             return self._run("rewind", SlotPlan(world, tag, at))
@@ -128,7 +128,7 @@ class Slots:
             UnknownCheckpointError: no such tag.
             CheckpointExistsError: the new world exists.
         """
-        with self._lock:
+        with self.lock:
             self._settle(world, new_world)
             self._require(world, tag)
             if self._catalog.world(new_world) is not None or any(
@@ -144,7 +144,7 @@ class Slots:
         Raises:
             UnknownCheckpointError: no such tag.
         """
-        with self._lock:
+        with self.lock:
             self._settle(world)
             self._require(world, tag)
             self._run("drop", SlotPlan(world, tag, 0.0))
@@ -154,9 +154,11 @@ class Slots:
         pages; the next opening scrubs them."""
         operation = uuid.uuid4().hex
         plan = ErasurePlan(partition_of(key, self._router.partitions), key_hash(key).hex())
-        with self._lock:
+        with self.lock:
             for intent in self._catalog.unfinished():
-                if intent.operation in self._to_undo:  # a fork done later would bring the user back
+                # A fork done later would bring the user back; an erasure whose answer was lost may
+                # be this one, and nothing but the next opening would finish it.
+                if intent.operation in self._to_undo or intent.kind == ERASURE:
                     self._finish(intent)
             self._catalog.begin_intent(operation, ERASURE, msgspec.msgpack.encode(plan))
             erased: c.Erased = self._router.call(c.Forget(world=key.world, user_id=key.user_id))
@@ -165,7 +167,7 @@ class Slots:
 
     def tags(self, world: str) -> Sequence[Tag]:
         """Return a world's tags, oldest first."""
-        with self._lock:
+        with self.lock:
             return self._catalog.tags(world)
 
     def _require(self, world: str, tag: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
-import numpy as np
 from msgspec import UNSET, UnsetType
 
 from reverie import door
@@ -392,13 +391,17 @@ class User:
         )
         embedder = self._rt.mind.for_reading(self.key.world)
         vector = embedder.embed([command.text], "query")[0]
-        hits: list[Hit] = self._rt.call(with_vector(command, vector, embedder.info.id))
+        hits: list[Hit] = self._rt.call(command.with_vector(as_bytes(vector), embedder.info.id))
         if self._rt.tracer is not None:
             self._rt.tracer(self.key, {"question": question, "hits": hits})
         return hits
 
-    def search_command(self, question: str, options: SearchOptions) -> c.Search:
+    def search_command(
+        self, question: str, options: SearchOptions, now: float | None = None
+    ) -> c.Search:
         """Return the checked command of a search, without its vector; defaults as of `search`.
+
+        Several that are asked together, at the same `now`, share more of the work.
 
         Raises:
             TypeError: an unknown option, which would otherwise be ignored without a word.
@@ -408,7 +411,7 @@ class User:
             raise TypeError(msg)
         get = options.get
         return c.Search(
-            **self._read(),
+            **self._read(now),
             text=door.question(question),
             limit=door.limit(get("limit", 10)),
             filters=door.filters(get("filters")),
@@ -583,15 +586,9 @@ class User:
             fields |= {"embedder": info.id, "dim": info.dim}
         return fields
 
-    def _read(self) -> dict[str, Any]:
-        return {"world": self.key.world, "user_id": self.key.user_id, "now": self._rt.now()}
+    def _read(self, now: float | None = None) -> dict[str, Any]:
+        now = self._rt.now() if now is None else now
+        return {"world": self.key.world, "user_id": self.key.user_id, "now": now}
 
     def _embed(self, text: str) -> bytes:
         return as_bytes(self._rt.mind.embedder(self.key.world).embed([text], "passage")[0])
-
-
-def with_vector(
-    command: c.Search, vector: np.ndarray[Any, np.dtype[np.float32]], embedder: str
-) -> c.Search:
-    """Return a search command with its question's vector, float32 of shape (dim,)."""
-    return msgspec.structs.replace(command, vector=as_bytes(vector), embedder=embedder)

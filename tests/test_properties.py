@@ -108,7 +108,9 @@ def test_any_number_of_shards_gives_the_same(ops: list[Op], cut: int) -> None:
         seen = []
         for count in (1, 2, 3):
 
-            def backend(folder: Path, *_: object, n: int = count) -> ShardsBackend:
+            def backend(
+                folder: Path, *_: object, n: int = count, **_settings: object
+            ) -> ShardsBackend:
                 return ShardsBackend(
                     folder, n, ShardSettings(byte_budget=60_000 if n == 2 else 2**30)
                 )
@@ -124,7 +126,7 @@ def test_any_number_of_shards_gives_the_same(ops: list[Op], cut: int) -> None:
                 patch.setattr(
                     reverie.runtime,
                     "InlineBackend",
-                    lambda folder, *_, n=count: ShardsBackend(folder, 4 - n),
+                    lambda folder, *_, n=count, **_settings: ShardsBackend(folder, 4 - n),
                 )
                 with run(Path(name, str(count)), clock) as rt:
                     answers += carry_out(rt, clock, ops[cut:])

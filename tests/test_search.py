@@ -12,7 +12,7 @@ from support import DAY, DIM, START, fact, vector, writer
 
 from reverie.memory_graph.drafts import EntityDraft, RelationDraft, TurnDraft
 from reverie.memory_graph.filters import compile_filter
-from reverie.memory_graph.search import WEIGHTS, Query, entities_named, search
+from reverie.memory_graph.search import WEIGHTS, Query, entities_named, search, search_many
 from reverie.memory_graph.spread import FAN_OUT, MAX_HOPS, spread
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.views import Hit
@@ -178,6 +178,51 @@ def test_hits_are_ordered_distinct_and_complete(
     assert [h.id for h in longer[:limit]] == ids
     again = asked(made.memory, " ".join(question), limit=limit, moment=moment)
     assert again == hits
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5), min_size=1, max_size=30),
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join),
+            st.sampled_from([1, 3, 40]),  # limits
+            st.sampled_from([None, START + 5.0]),  # as of
+            st.booleans(),  # with a vector
+            st.booleans(),  # with a filter
+        ),
+        max_size=6,
+    ),
+    st.sets(st.integers(1, 30), max_size=4),
+)
+def test_questions_asked_together_are_answered_as_if_alone(
+    texts: list[list[str]],
+    questions: list[tuple[str, int, float | None, bool, bool]],
+    gone: set[int],
+) -> None:
+    made = writer()
+    for i, words in enumerate(texts):
+        made.at = START + i
+        names = named(*(w for w in words if w.istitle()))
+        made.remember(fact(" ".join(words), entities=names, metadata={"n": [i]}))
+    for i in gone:
+        if i <= len(texts):
+            made.retire(f"m{i}", "superseded", "")
+    embed = HashEmbedder(DIM).embed
+    where = compile_filter({"text": {"contains": "e"}}, made.memory)
+    queries = [
+        Query(
+            text,
+            embed([text], "query")[0] if has_vector else None,
+            Moment(START + 99.0, as_of),
+            limit,
+            where=where if is_filtered else None,
+        )
+        for text, limit, as_of, has_vector, is_filtered in questions
+    ]
+    together = search_many(made.memory, queries)
+    assert together == [search(made.memory, query) for query in queries]
+    metadata = [id(hit.metadata) for hits in together for hit in hits]
+    assert len(set(metadata)) == len(metadata)  # nobody's change is seen by another
 
 
 def test_a_walk_is_bounded_on_hubs() -> None:

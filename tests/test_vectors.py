@@ -169,7 +169,7 @@ def test_an_empty_index_answers() -> None:
 def test_similarities_and_copies() -> None:
     index, matrix = filled(10, 100)
     found = index.similarities(matrix[0], ["m2", "nobody", "m0"])
-    assert found[[0, 2]] == pytest.approx([matrix[2] @ matrix[0], 1.0], abs=1e-6)
+    assert [found[0], found[2]] == pytest.approx([matrix[2] @ matrix[0], 1.0], abs=1e-6)
     assert np.isnan(found[1])
     copy = index.vector("m0")
     assert copy is not None

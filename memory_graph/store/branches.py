@@ -7,7 +7,7 @@ else goes when a snapshot is saved, a world is rewound, or a pin is lifted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reverie.memory_graph.errors import InvariantError, JournalDamagedError
 from reverie.memory_graph.store.records import Loaded
@@ -90,7 +90,9 @@ def load_position(db: Database, user: User, generation: int, seq: int) -> Loaded
             expected = start + len(tail) + 1
             if found != expected:
                 raise _damaged(user, expected, "is missing")
-            if checksum != verify.event(segment.generation, found, payload):
+            # A damaged record can hold any type, whatever its column says.
+            is_bytes = isinstance(payload, bytes)
+            if not is_bytes or checksum != verify.event(segment.generation, found, payload):
                 raise _damaged(user, found, "does not verify")
             tail.append((found, payload))
     if start + len(tail) != seq:
@@ -140,8 +142,12 @@ def _read_snapshot(db: Database, uid: int, generation: int, seq: int) -> Snapsho
 
 
 def _holds(snapshot: Snapshot, generation: int, verify: RowHash) -> bool:
-    seq, embedder, fmt, checksum, state = snapshot
-    return verify.snapshot(generation, seq, embedder=embedder, fmt=fmt, state=state) == checksum
+    values: tuple[Any, ...] = snapshot
+    seq, embedder, fmt, checksum, state = values
+    if not (isinstance(embedder, str) and isinstance(fmt, int) and isinstance(state, bytes)):
+        return False  # a damaged record can hold any type, whatever its column says
+    found = verify.snapshot(generation, seq, embedder=embedder, fmt=fmt, state=state)
+    return bool(found == checksum)
 
 
 def _refuse_extra(db: Database, user: User, segment: Segment) -> None:

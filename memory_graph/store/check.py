@@ -54,13 +54,18 @@ def _of_orphans(db: Database) -> Iterator[str]:
 
 def _of_users(db: Database) -> Iterator[str]:
     for user in users_of(db):
-        if user.live:
-            yield from _of_position(db, user, "", user.generation, user.head)
-            yield from _of_fallback(db, user)
-        for tag, generation, seq in db.rows(
-            "SELECT tag, generation, seq FROM pins WHERE uid = ?", (user.uid,)
-        ):
-            yield from _of_position(db, user, f"checkpoint {tag!r}: ", generation, seq)
+        yield from check_user(db, user)
+
+
+def check_user(db: Database, user: User) -> Iterator[str]:
+    """Yield every broken invariant of one user's rows in words. Reads all that it is built from."""
+    if user.live:
+        yield from _of_position(db, user, "", user.generation, user.head)
+        yield from _of_fallback(db, user)
+    for tag, generation, seq in db.rows(
+        "SELECT tag, generation, seq FROM pins WHERE uid = ?", (user.uid,)
+    ):
+        yield from _of_position(db, user, f"checkpoint {tag!r}: ", generation, seq)
 
 
 def _of_position(db: Database, user: User, where: str, generation: int, seq: int) -> Iterator[str]:

@@ -4,6 +4,7 @@
     <path>/partitions/p0003.db     the users' histories
     <path>/indices/                vector indices, rebuilt when missing
     <path>/traces/                 what the models were asked and answered
+    <path>/damaged/                files that a repair has replaced
     <path>/LOCK, OWNER.json        the lock, and who holds it
 
 File names are made of numbers and hashes only, never of a caller's text.
@@ -16,12 +17,14 @@ import os
 import socket
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from filelock import FileLock, Timeout
 
+from reverie.memory_graph import faults
 from reverie.memory_graph.errors import (
     ConfigError,
     DataFolderError,
@@ -32,11 +35,15 @@ from reverie.memory_graph.errors import (
     StorageReadOnlyError,
 )
 from reverie.memory_graph.ids import key_hash
+from reverie.memory_graph.store import forks
 from reverie.memory_graph.store.catalog import MAX_PARTITIONS, Catalog
 from reverie.memory_graph.store.partition import Partition
+from reverie.memory_graph.store.replace import DAMAGED, MARK, finish
+from reverie.memory_graph.store.seal import WAY_OUT
 from reverie.memory_graph.store.sqlite import sync_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
 
@@ -44,9 +51,11 @@ if TYPE_CHECKING:
 
 DEFAULT_PARTITIONS = 16
 
-_CATALOG = "catalog.db"
+CATALOG = "catalog.db"
 _FOLDERS = ("partitions", "indices", "traces")
-_OURS = {_CATALOG, f"{_CATALOG}-wal", f"{_CATALOG}-shm", "LOCK", "OWNER.json", "OWNER.json.new"}
+# A power loss while the folder is made may leave any of them without the others.
+_OURS = {CATALOG, "catalog.commits", "LOCK", "OWNER.json", "OWNER.json.new"}
+_OURS |= {f"{CATALOG}{suffix}" for suffix in ("-journal", "-wal", "-shm")}
 
 
 class FolderOwner(msgspec.Struct, frozen=True):
@@ -73,7 +82,9 @@ class DataFolder:
         self.indices = path / "indices"
         self.traces = path / "traces"
         self._lock = lock
+        self._is_forked = False
         self.owner = owner
+        forks.guard(self)
 
     @classmethod
     def open(cls, path: Path, *, owner: str, partitions: int = DEFAULT_PARTITIONS) -> DataFolder:
@@ -103,9 +114,16 @@ class DataFolder:
         try:
             for name in _FOLDERS:
                 (path / name).mkdir(exist_ok=True)
-            catalog = Catalog.open(path / _CATALOG, partitions=partitions)
-            _name_owner(path, owner)
-            sync_folder(path)
+            finish(path)
+            if not (path / CATALOG).exists():
+                _sync_names_above(path)
+            catalog = Catalog.open(path / CATALOG, partitions=partitions)
+            try:
+                _name_owner(path, owner)
+                sync_folder(path)
+            except BaseException:
+                catalog.close()
+                raise
         except OSError as exc:
             lock.release()
             raise _storage_error(exc, path) from exc
@@ -125,22 +143,10 @@ class DataFolder:
         """How many partitions the folder has; fixed when it was made."""
         return self.catalog.partitions
 
-    def require_partitions(self) -> None:
-        """Refuse a folder that has lost a partition: an empty one in its place would look sound.
-
-        Raises:
-            DataFolderError: a world was made in it, and a partition file is missing or empty.
-        """
-        if not self.catalog.worlds():
-            return  # nothing was ever written
-        paths = map(self.partition_path, range(self.partitions))
-        lost = [p.name for p in paths if not p.is_file() or not p.stat().st_size]
-        if lost:
-            msg = (
-                f"{self.path} has lost {', '.join(lost)}: restore the missing files from a backup; "
-                "nothing was changed"
-            )
-            raise DataFolderError(msg, path=str(self.path), lost=lost)
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever written: only then may missing partitions be made."""
+        return not self.catalog.worlds()
 
     def partition_path(self, index: int) -> Path:
         """Return the file of a partition, whether it exists or not."""
@@ -156,13 +162,18 @@ class DataFolder:
 
     def close(self) -> None:
         """Close the catalog and let others in; a second call does nothing."""
-        if not self._lock.is_locked:
+        if self._is_forked or not self._lock.is_locked:
             return
         try:
             self.catalog.close()
         finally:
             (self.path / "OWNER.json").unlink(missing_ok=True)
             self._lock.release()
+
+    def leave_to_parent(self) -> None:
+        """Keep a forked process from unlocking the folder."""
+        self._is_forked = True
+        forks.keep(self._lock)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -178,19 +189,54 @@ class DataFolder:
         self.close()
 
 
+@contextmanager
+def hold(path: Path) -> Iterator[None]:
+    """Lock a data folder without opening anything in it.
+
+    Raises:
+        DataFolderLockedError: somebody has it open.
+        DataFolderError: it is no data folder.
+        StorageError: it cannot be written.
+    """
+    if not (path / CATALOG).is_file() and not any((path / "partitions").glob("p*.db*")):
+        msg = f"{path} is no data folder of reverie"
+        raise DataFolderError(msg, path=str(path))
+    try:
+        lock = _lock(path)
+        try:
+            _name_owner(path, "repair")
+            yield
+        finally:
+            (path / "OWNER.json").unlink(missing_ok=True)
+            lock.release()
+    except OSError as exc:
+        raise _storage_error(exc, path) from exc
+
+
 def _require_ours(path: Path) -> None:
     if not path.exists():
         return
     if not path.is_dir():
         msg = f"{path} is a file; a data folder is needed"
         raise DataFolderError(msg, path=str(path))
-    names = {entry.name for entry in path.iterdir()}
-    if _CATALOG not in names and any((path / "partitions").glob("p*.db")):
-        msg = f"{path} holds partitions but no {_CATALOG}: restore it from a backup"
+    names = {entry.name.partition(MARK)[0] for entry in path.iterdir()}
+    if CATALOG not in names and any((path / "partitions").glob("p*.db")):
+        msg = f"{path} holds partitions but no {CATALOG}; {WAY_OUT}"
         raise DataFolderError(msg, path=str(path))
-    if _CATALOG not in names and names - _OURS - set(_FOLDERS):
+    if CATALOG not in names and names - _OURS - {*_FOLDERS, DAMAGED}:
         msg = f"{path} is not empty and is no data folder of reverie"
         raise DataFolderError(msg, path=str(path))
+
+
+def _sync_names_above(path: Path) -> None:
+    """Make the name of a new data folder survive a power loss, and those of the folders above:
+    this opener has made them, or one that was killed before it came here."""
+    for folder in path.resolve().parents:
+        try:
+            sync_folder(folder)
+        except OSError as exc:  # a folder of somebody else, or of another kind of file system
+            if exc.errno not in {errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL}:
+                raise
 
 
 def _lock(path: Path) -> FileLock:
@@ -228,7 +274,9 @@ def _name_owner(path: Path, owner: str) -> None:
     )
     new = path / "OWNER.json.new"
     new.write_bytes(text)
+    faults.reach("owner-name.before")
     new.replace(path / "OWNER.json")
+    faults.reach("owner-name.after")
 
 
 def _holder(path: Path) -> FolderOwner:

@@ -101,7 +101,11 @@ def quarantined(db: Database, world: str | None) -> list[QuarantinedTurn]:
 
 def pack(db: Database, uid: int) -> bytes:
     """Return the whole outbox of a user as one blob; empty when there is nothing in it."""
-    turns = turns_of(db, uid)
+    return pack_turns(turns_of(db, uid))
+
+
+def pack_turns(turns: list[OutboxTurn]) -> bytes:
+    """Return turns as one blob; empty when there are none."""
     return _encode(turns) if turns else b""
 
 

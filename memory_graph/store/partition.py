@@ -7,27 +7,36 @@ replaced, however long it slept, learns it before it can write a row.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from reverie.memory_graph import faults
 from reverie.memory_graph.errors import (
     ClosedError,
     DataFolderError,
+    DataFolderLockedError,
     FencedError,
+    OverloadedError,
+    ReverieError,
+    StorageError,
     StorageFailedError,
 )
+from reverie.memory_graph.events import JOURNAL_FORMAT
 from reverie.memory_graph.store import branches, outbox, results, slots
 from reverie.memory_graph.store.check import check
+from reverie.memory_graph.store.migrations import partition_from_1
 from reverie.memory_graph.store.records import ErasureCounts
 from reverie.memory_graph.store.schema import (
     PARTITION_ID,
     PARTITION_SCHEMA,
     PARTITION_VERSION,
+    SEALED,
     TEXT_COLUMNS,
     USER_TABLES,
     RowHash,
 )
 from reverie.memory_graph.store.sqlite import (
+    BUSY_TIMEOUT_S,
     Database,
     closed_on_error,
     open_database,
@@ -77,6 +86,7 @@ class Transaction:
         Returns:
             The head: the seq of the last event. Seqs run from 1 without a gap.
         """
+        faults.reach("append.before")
         user = find_user(self._db, key)
         if user is None or not user.live:
             user = begin_history(self._db, key)
@@ -89,10 +99,12 @@ class Transaction:
             ],
         )
         head = user.head + len(events)
+        checksum = verify.user(uid, generation, head, user.live, user.origin)
         self._db.rows(
-            "UPDATE users SET head = ?, tail_bytes = tail_bytes + ? WHERE uid = ?",
-            (head, sum(map(len, events)), uid),
+            "UPDATE users SET head = ?, tail_bytes = tail_bytes + ?, checksum = ? WHERE uid = ?",
+            (head, sum(map(len, events)), checksum, uid),
         )
+        faults.reach("append.after")
         return head
 
     def save_snapshot(
@@ -110,7 +122,9 @@ class Transaction:
         Raises:
             InvariantError: `seq` is past the head, or before the last rewind.
         """
+        faults.reach("snapshot.before")
         branches.save_snapshot(self._db, key, seq, blob, embedder=embedder, fmt=format_version)
+        faults.reach("snapshot.after")
 
     # -- requests ------------------------------------------------------------------------
 
@@ -127,7 +141,9 @@ class Transaction:
         self, request_id: str, key: Key | None, fingerprint: bytes, result: bytes
     ) -> None:
         """Keep a result for `result_of`, erased with `key`; the last 20,000 are kept."""
+        faults.reach("result.before")
         results.keep_result(self._db, request_id, key, fingerprint, result)
+        faults.reach("result.after")
 
     # -- the outbox ----------------------------------------------------------------------
 
@@ -206,39 +222,89 @@ class Transaction:
 class Partition:
     """One open partition file. Used by one thread at a time, not always the same one."""
 
-    def __init__(self, db: Database, epoch: int) -> None:
+    def __init__(self, db: Database, epoch: int, owner: str, vfs: str | None = None) -> None:
         """Take over an open file; use `Partition.open`."""
         self._db = db
         self.epoch = epoch
+        self.owner = owner
         self.path = db.path
+        self._vfs = vfs
 
     @classmethod
-    def open(cls, path: Path, *, index: int, owner: str, vfs: str | None = None) -> Partition:
+    def open(
+        cls,
+        path: Path,
+        *,
+        index: int,
+        owner: str,
+        held_by: str | None = None,
+        create: bool = True,
+        vfs: str | None = None,
+    ) -> Partition:
         """Open or create the file and take it over from whoever had it.
 
         Args:
             path: the file; its folder exists.
             index: the number of the partition; a file of another number is refused.
-            owner: who opens it, for people.
+            owner: who opens it, for people; no other opener may have the same name.
+            held_by: how the name of the present owner must begin. Whoever comes back (a partition
+                that is reopened, an actor that is restarted) must not take it from an owner that
+                has replaced it meanwhile.
+            create: whether a missing or empty file is made; never when it had data before.
             vfs: name of a registered SQLite file layer; None is the system's.
 
         Raises:
+            FencedError: it is not `held_by`; nothing was changed.
+            StorageFailedError: damaged, or gone though it had an owner.
+            DataFolderLockedError: another process is in the middle of a write, and did not end it
+                within `BUSY_TIMEOUT_S`: it may be stopped.
             DataFolderError: not a partition, not this one, or of a newer format.
             StorageReadOnlyError: it cannot be written.
-            StorageFailedError: damaged.
         """
+        try:
+            create = create and held_by is None
+            return cls._open(path, index, owner, held_by, create=create, vfs=vfs)
+        except OverloadedError as exc:
+            holder = _holder(path)
+            msg = (
+                f"{path} is in the middle of a write of {holder or 'another process'}, which did "
+                f"not end within {BUSY_TIMEOUT_S:g} s; if that process is stopped, continue or end "
+                "it"
+            )
+            raise DataFolderLockedError(msg, path=str(path), owner=holder) from exc
+
+    @classmethod
+    def _open(
+        cls,
+        path: Path,
+        index: int,
+        owner: str,
+        held_by: str | None,
+        *,
+        create: bool,
+        vfs: str | None,
+    ) -> Partition:
         db = open_database(
             path,
             application_id=PARTITION_ID,
             version=PARTITION_VERSION,
             schema=PARTITION_SCHEMA,
+            migrations={1: partition_from_1},
+            create=create,
             vfs=vfs,
         )
         with closed_on_error(db), db.write():
+            faults.reach("epoch.before")
+            db.keep_seal(SEALED)
             db.rows(
                 "INSERT OR IGNORE INTO owner (id, epoch, owner, partition) VALUES (1, 0, '', ?)",
                 (index,),
             )
+            _require_journal_format(db)
+            ((holder,),) = db.rows("SELECT owner FROM owner")
+            if held_by is not None and not holder.startswith(held_by):
+                msg = f"{path} was taken over by {holder} from {held_by}"
+                raise FencedError(msg, path=str(path), owner=holder)
             ((epoch, found),) = db.rows(
                 "UPDATE owner SET epoch = epoch + 1, owner = ? RETURNING epoch, partition",
                 (owner,),
@@ -246,7 +312,21 @@ class Partition:
             if found != index:
                 msg = f"{path} holds partition {found}, not {index}"
                 raise DataFolderError(msg, path=str(path))
-        return cls(db, epoch)
+            faults.reach("epoch.after")
+        return cls(db, epoch, owner, vfs)
+
+    def reopen(self, *, index: int) -> Partition:
+        """Close the file, open it again under the same name, and recover it from disk.
+
+        Raises:
+            FencedError: another owner has opened it since.
+            StorageError: as `open`; this one is closed, and can be reopened later.
+        """
+        with suppress(StorageError):
+            self.close()
+        return Partition.open(
+            self.path, index=index, owner=self.owner, held_by=self.owner, vfs=self._vfs
+        )
 
     @property
     def is_broken(self) -> bool:
@@ -268,12 +348,17 @@ class Partition:
         """
         txn = Transaction(self._db)
         try:
-            with self._db.write(self._require_ownership):
+            with self._db.write(self.require_ownership):
                 yield txn
         finally:
             txn.end()
 
-    def _require_ownership(self) -> None:
+    def require_ownership(self) -> None:
+        """Refuse an owner that was replaced; costs some 3 microseconds.
+
+        Raises:
+            FencedError: another owner has opened the partition since.
+        """
         row = self._db.row("SELECT epoch, owner FROM owner")
         if row is None:
             msg = f"{self.path} has lost its owner row"
@@ -347,6 +432,10 @@ class Partition:
         rows = self._db.rows("SELECT tag FROM tags WHERE world = ? ORDER BY tag", (world,))
         return [tag for (tag,) in rows]
 
+    def all_tags(self) -> set[tuple[str, str]]:
+        """Return every (world, tag) that is pinned here."""
+        return set(self._db.rows("SELECT world, tag FROM tags"))
+
     def export_pin(self, world: str, tag: str) -> Iterator[UserImage]:
         """Return the pinned users one by one, each read when it is asked for.
 
@@ -401,3 +490,32 @@ class Partition:
     def check(self) -> list[str]:
         """Return every broken invariant in words; empty for a sound partition."""
         return check(self._db)
+
+
+def _require_journal_format(db: Database) -> None:
+    """Refuse events of a newer encoding; note that those of this one may follow.
+
+    Raises:
+        DataFolderError: there may be some.
+    """
+    ((found,),) = db.rows("SELECT journal_format FROM owner")
+    if found > JOURNAL_FORMAT:
+        msg = (
+            f"{db.path} was written by a newer version of reverie: its journal has format {found}, "
+            f"this version reads up to {JOURNAL_FORMAT}"
+        )
+        raise DataFolderError(msg, path=str(db.path), found=found, supported=JOURNAL_FORMAT)
+    if found < JOURNAL_FORMAT:
+        db.rows("UPDATE owner SET journal_format = ?", (JOURNAL_FORMAT,))
+
+
+def _holder(path: Path) -> str:
+    """Return who owns a partition that cannot be written now; "" when that cannot be read."""
+    with suppress(ReverieError):
+        db = open_to_read(path, application_id=PARTITION_ID, version=PARTITION_VERSION)
+        try:
+            row = db.row("SELECT owner FROM owner")
+            return "" if row is None else str(row[0])
+        finally:
+            db.close()
+    return ""

@@ -27,6 +27,15 @@ class Loaded(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
+class Built(NamedTuple):
+    """What a repair has to know of a state: the turns that wait in it, and whose its vectors are
+    (None and 0 without any)."""
+
+    turns: list[OutboxTurn]
+    embedder: str | None
+    dim: int
+
+
 class OutboxTurn(msgspec.Struct, frozen=True, array_like=True):
     """One turn that waits for extraction, or failed it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reverie.memory_graph.errors import RequestReusedError, StaleGenerationError
+from reverie.memory_graph.store.schema import result_hash
 from reverie.memory_graph.store.users import known_user, user_of
 
 if TYPE_CHECKING:
@@ -44,16 +45,17 @@ def keep_result(
 ) -> None:
     """Keep the result of a request; without a `key` it belongs to no user and outlives all."""
     user = None if key is None else known_user(db, key)
+    row = (
+        request_id,
+        None if user is None else user.uid,
+        0 if user is None else user.next_generation,
+        fingerprint,
+        result,
+    )
     rows = db.rows(
-        "INSERT INTO results (request_id, uid, generation, fingerprint, result) "
-        "VALUES (?, ?, ?, ?, ?) RETURNING id",
-        (
-            request_id,
-            None if user is None else user.uid,
-            0 if user is None else user.next_generation,
-            fingerprint,
-            result,
-        ),
+        "INSERT INTO results (request_id, uid, generation, fingerprint, result, checksum) "
+        "VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
+        (*row, result_hash(*row)),
     )
     number = rows[0][0]
     if number % PRUNE_EVERY == 0:

@@ -6,7 +6,7 @@ caller then does every step again under the same operation id; a step that was d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from reverie.memory_graph.errors import CheckpointExistsError, UnknownCheckpointError
 from reverie.memory_graph.ids import Key
@@ -14,7 +14,14 @@ from reverie.memory_graph.store import outbox
 from reverie.memory_graph.store.branches import load_position, measure, prune
 from reverie.memory_graph.store.records import UserImage
 from reverie.memory_graph.store.schema import RowHash
-from reverie.memory_graph.store.users import begin_history, find_user, user_of, users_of
+from reverie.memory_graph.store.users import (
+    add_generation,
+    begin_history,
+    find_user,
+    move,
+    user_of,
+    users_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,15 +44,24 @@ def pin(db: Database, world: str, tag: str, operation: str) -> int:
     if row is None:
         db.rows("INSERT INTO tags VALUES (?, ?, ?)", (world, tag, operation))
         db.change_many(
-            "INSERT INTO pins VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                (world, tag, user.uid, user.generation, user.head, outbox.pack(db, user.uid))
+                pin_row(user, tag, user.generation, user.head, outbox.pack(db, user.uid))
                 for user in users_of(db, world)
                 if user.live
             ],
         )
     ((count,),) = db.rows("SELECT COUNT(*) FROM pins WHERE world = ? AND tag = ?", (world, tag))
     return int(count)
+
+
+PinRow: TypeAlias = tuple[str, str, int, int, int, bytes, bytes]
+
+
+def pin_row(user: User, tag: str, generation: int, seq: int, turns: bytes) -> PinRow:
+    """Return the row of `pins` that says where `user` stands under `tag`."""
+    checksum = RowHash(user.key).pin(tag, generation, seq, turns)
+    return user.world, tag, user.uid, generation, seq, turns, checksum
 
 
 def unpin(db: Database, world: str, tag: str) -> int:
@@ -93,26 +109,19 @@ def _return_to(
     db: Database, user: User, generation: int, seq: int, turns: list[OutboxTurn]
 ) -> None:
     user = user._replace(generation=user.generation + 1, head=seq, live=1)
-    db.rows(
-        "INSERT INTO generations VALUES (?, ?, ?, ?)", (user.uid, user.generation, generation, seq)
-    )
-    db.rows(
-        "UPDATE users SET generation = ?, head = ?, live = 1 WHERE uid = ?",
-        (user.generation, seq, user.uid),
-    )
+    add_generation(db, user, generation, seq)
+    move(db, user)
     outbox.replace(db, user.uid, turns)
     measure(db, user)
     prune(db, user)
 
 
 def _vanish(db: Database, user: User) -> None:
-    db.rows(
-        "UPDATE users SET live = 0, head = 0, tail_bytes = 0, snapshot_bytes = 0, origin = NULL "
-        "WHERE uid = ?",
-        (user.uid,),
-    )
+    user = user._replace(live=0, head=0, origin=None)
+    db.rows("UPDATE users SET tail_bytes = 0, snapshot_bytes = 0 WHERE uid = ?", (user.uid,))
+    move(db, user)
     outbox.replace(db, user.uid, [])
-    prune(db, user._replace(live=0))
+    prune(db, user)
 
 
 def require_tag(db: Database, world: str, tag: str) -> None:
@@ -197,7 +206,7 @@ def import_user(db: Database, image: UserImage, world: str, operation: str) -> b
             for seq, event in image.tail
         ],
     )
-    db.rows("UPDATE users SET head = ? WHERE uid = ?", (user.head, user.uid))
+    move(db, user)
     outbox.replace(db, user.uid, image.pending)
     measure(db, user)
     return True

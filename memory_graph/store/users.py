@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from reverie.memory_graph.errors import InvariantError
 from reverie.memory_graph.ids import Key
+from reverie.memory_graph.store.schema import RowHash
 
 if TYPE_CHECKING:
     from reverie.memory_graph.store.sqlite import Database
@@ -32,6 +33,11 @@ class User(NamedTuple):
     def key(self) -> Key:
         """Whose row it is."""
         return Key(self.world, self.user_id)
+
+    @property
+    def checksum(self) -> bytes:
+        """What vouches for the row."""
+        return RowHash(self.key).user(self.uid, self.generation, self.head, self.live, self.origin)
 
     @property
     def next_generation(self) -> int:
@@ -81,28 +87,51 @@ def fresh_generation(db: Database) -> int:
 
 def known_user(db: Database, key: Key) -> User:
     """Return the row of `key`; make one that is not live when there is none."""
-    db.rows(
-        "INSERT OR IGNORE INTO users (world, user_id, generation) "
-        "VALUES (?, ?, (SELECT floor FROM owner))",
-        key,
-    )
     user = find_user(db, key)
-    if user is None:
-        msg = "a row that was just written is not there"
-        raise InvariantError(msg)
+    if user is not None:
+        return user
+    ((uid, floor),) = db.rows(
+        "SELECT COALESCE(MAX(uid), 0) + 1, (SELECT floor FROM owner) FROM users"
+    )
+    user = User(uid, key.world, key.user_id, floor, 0, 0, 0, 0, None)
+    db.rows(
+        "INSERT INTO users (uid, world, user_id, generation, checksum) VALUES (?, ?, ?, ?, ?)",
+        (uid, *key, floor, user.checksum),
+    )
+    db.rows("INSERT INTO names VALUES (?, ?, ?, ?)", (uid, *key, RowHash(key).name(uid)))
     return user
+
+
+def move(db: Database, user: User) -> None:
+    """Store where `user` stands now; its sizes are left as they are."""
+    db.rows(
+        "UPDATE users SET generation = ?, head = ?, live = ?, origin = ?, checksum = ? "
+        "WHERE uid = ?",
+        (user.generation, user.head, user.live, user.origin, user.checksum, user.uid),
+    )
+
+
+def add_generation(db: Database, user: User, base_generation: int | None, base_seq: int) -> None:
+    """Let the generation in which `user` stands begin at a position of another one, or nowhere."""
+    checksum = RowHash(user.key).generation(user.generation, base_generation, base_seq)
+    db.rows(
+        "INSERT INTO generations VALUES (?, ?, ?, ?, ?)",
+        (user.uid, user.generation, base_generation, base_seq, checksum),
+    )
 
 
 def begin_history(db: Database, key: Key, *, origin: str | None = None) -> User:
     """Make `key` live with an empty history, in a generation that it never had."""
     user = known_user(db, key)
-    generation = user.generation + 1
-    db.rows("INSERT INTO generations VALUES (?, ?, NULL, 0)", (user.uid, generation))
-    db.rows(
-        "UPDATE users SET generation = ?, head = 0, live = 1, tail_bytes = 0, snapshot_bytes = 0, "
-        "origin = ? WHERE uid = ?",
-        (generation, origin, user.uid),
+    user = user._replace(
+        generation=user.generation + 1,
+        head=0,
+        live=1,
+        tail_bytes=0,
+        snapshot_bytes=0,
+        origin=origin,
     )
-    return user._replace(
-        generation=generation, head=0, live=1, tail_bytes=0, snapshot_bytes=0, origin=origin
-    )
+    add_generation(db, user, None, 0)
+    db.rows("UPDATE users SET tail_bytes = 0, snapshot_bytes = 0 WHERE uid = ?", (user.uid,))
+    move(db, user)
+    return user

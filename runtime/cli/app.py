@@ -17,7 +17,9 @@ from reverie.memory_graph.errors import ReverieError
 
 FAILED = 1
 INTERRUPTED = 130
+TERMINATED = 143
 _INTERRUPTED = "interrupted; what was acknowledged is on disk"
+_TERMINATED = "terminated; what was acknowledged is on disk"
 
 
 class Program(TyperGroup):
@@ -37,6 +39,10 @@ class Program(TyperGroup):
         except SystemExit as exc:
             if exc.code == INTERRUPTED:
                 output.note(_INTERRUPTED)
+            if exc.code == TERMINATED and as_json:
+                output.emit({"error": "Terminated", "message": _TERMINATED})
+            elif exc.code == TERMINATED:
+                output.note(_TERMINATED)
             raise
         except Exception as exc:
             show_usage = getattr(exc, "format_message", None)
@@ -55,7 +61,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they would show the values of variables
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 success, 1 an error, 2 wrong usage, 3 problems found by check.",
+    epilog="Exit status: 0 success, 1 an error, 2 wrong usage, 3 problems found by check, "
+    "143 ended by SIGTERM.",
 )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reverie.cli import output
-from reverie.cli.opening import open_runtime
+from reverie.cli.opening import open_runtime, require_folder
 from reverie.cli.options import FolderOptions, UserOptions, with_options
 
 if TYPE_CHECKING:
+    from reverie.memory_graph.store import Repaired
     from reverie.user import User
 
 PROBLEMS_FOUND = 3
@@ -72,11 +73,23 @@ def _row(user: User) -> dict[str, object]:
     return {"world": user.key.world, "user": user.key.user_id, **_fields(user.stats())}
 
 
-def check(options: FolderOptions) -> None:
+def check(
+    options: FolderOptions,
+    *,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="First save all that is whole of damaged files; nobody may have the folder open. "
+            "The damaged files are kept under damaged/.",
+        ),
+    ] = False,
+) -> None:
     """Look for broken invariants in all files and users; exit status 3 when there are any."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     notes = output.notes()
+    repaired = _repair(options) if repair else None
     with (
         open_runtime(options, background=False) as rt,
         Progress(
@@ -97,15 +110,38 @@ def check(options: FolderOptions) -> None:
             bar.update(task, completed=users, total=of)
 
         problems = rt.check(show_progress)
+    found: dict[str, object] = {"users": done, "problems": problems}
+    if repaired is not None:
+        problems += (line for line in repaired.problems if line not in problems)
+        found["repaired"] = _fields(repaired)
     if options.json:
-        output.emit({"users": done, "problems": problems})
+        output.emit(found)
     else:
         screen = output.console()
+        for line in [] if repaired is None else _told(repaired):
+            screen.print(output.plain(line), soft_wrap=True)
         for line in problems:
             screen.print(output.plain(line, "red"), soft_wrap=True)
         screen.print(f"users checked: {done}, problems: {len(problems) or 'none'}")
     if problems:
         raise typer.Exit(PROBLEMS_FOUND)
+
+
+def _repair(options: FolderOptions) -> Repaired:
+    from reverie.actors.recovery import repair
+
+    require_folder(options)
+    return repair(options.data)
+
+
+def _told(repaired: Repaired) -> list[str]:
+    if not repaired.files:
+        return ["nothing to repair" if not repaired.problems else "nothing was repaired"]
+    files = ", ".join(repaired.files)
+    return [
+        f"built anew: {files}; the damaged files are in {repaired.kept_in}",
+        *(loss.line for loss in repaired.losses),
+    ]
 
 
 def register(app: typer.Typer) -> None:

@@ -67,6 +67,7 @@ def ingest(
     from reverie.cli.feed import Feeder, targets
     from reverie.clock import SimulatedClock
     from reverie.formats import count_turns
+    from reverie.stopping import closing_on_sigterm
 
     total = count_turns(file)
     whose = targets(file, options.world, options.user)
@@ -74,6 +75,7 @@ def ingest(
     began = time.monotonic()
     with (
         open_runtime(options, create=True, clock=clock, background=clock is None) as rt,
+        closing_on_sigterm(rt),
         _progress(quiet=options.json) as bar,
     ):
         task = bar.add_task("turns", total=total)

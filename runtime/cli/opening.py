@@ -12,6 +12,20 @@ if TYPE_CHECKING:
     from reverie.runtime import Runtime
 
 
+def require_folder(options: FolderOptions) -> None:
+    """Refuse a data folder that is not there.
+
+    Raises:
+        DataFolderError: there is none.
+    """
+    if not (options.data.is_dir() and any(options.data.iterdir())):
+        msg = (
+            f"there is no data folder at {options.data}; name another with --data, or make it "
+            "with: reverie ingest FILE"
+        )
+        raise DataFolderError(msg, path=str(options.data))
+
+
 def open_runtime(
     options: FolderOptions, *, create: bool = False, clock: Clock | None = None, **settings: Any
 ) -> Runtime:
@@ -28,12 +42,8 @@ def open_runtime(
         DataFolderError: there is none, or it is something else.
         StorageError: it cannot be opened; the message says why.
     """
-    if not create and not (options.data.is_dir() and any(options.data.iterdir())):
-        msg = (
-            f"there is no data folder at {options.data}; name another with --data, or make it "
-            "with: reverie ingest FILE"
-        )
-        raise DataFolderError(msg, path=str(options.data))
+    if not create:
+        require_folder(options)
     from reverie.runtime import open as open_folder
 
     return open_folder(

@@ -17,6 +17,7 @@ from reverie.cli.story import TOP, Question, Story, is_answered, told_in_order
 from reverie.clock import SimulatedClock
 from reverie.memory_graph.ids import partition_of
 from reverie.runtime import open as open_folder
+from reverie.stopping import closing_on_sigterm
 
 if TYPE_CHECKING:
     from reverie.memory_graph.views import Hit, Item
@@ -59,13 +60,16 @@ class Tour:
         how = "in this process" if actors is None else f"on {actors} Ray actor{'s'[: actors - 1]}"
         self._title(f"{'Open again' if self._digests else 'Open'}, {how}")
         began = time.monotonic()
-        with open_folder(
-            self._folder,
-            actors=actors,
-            clock=self._clock,
-            models_folder=self._models_folder,
-            background=False,
-        ) as rt:
+        with (
+            open_folder(
+                self._folder,
+                actors=actors,
+                clock=self._clock,
+                models_folder=self._models_folder,
+                background=False,
+            ) as rt,
+            closing_on_sigterm(rt),
+        ):
             self._rt = rt
             self._say(f"{rt.path}: open after {time.monotonic() - began:.1f} s")
             yield

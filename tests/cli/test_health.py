@@ -34,6 +34,14 @@ def test_damage_is_found(run: Run, run_json: Run, data: Path, talk: Path) -> Non
     assert found["problems"]
     assert not any("other" in line for line in found["problems"])
     assert found["problems"][-1] in run("check", expect=3).stdout
+    repaired = run_json("check", "--repair")
+    assert (repaired["users"], repaired["problems"]) == (2, [])
+    assert repaired["repaired"]["files"] == [f"p{number:04d}.db"]
+    (loss,) = repaired["repaired"]["losses"]
+    assert (loss["user_id"], loss["first_seq"]) == ("user", 3)
+    assert (data / "damaged" / "1" / f"p{number:04d}.db").is_file()
+    assert run_json("check") == {"users": 2, "problems": []}
+    assert "nothing to repair" in run("check", "--repair").stdout
 
 
 def test_a_mistyped_folder_is_not_made(run: Run, run_json: Run, tmp_path: Path) -> None:

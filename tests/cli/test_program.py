@@ -159,9 +159,11 @@ def test_ctrl_c_keeps_what_was_acknowledged(lines: Callable[..., Path], data: Pa
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     deadline = time.monotonic() + 60
-    while not any(data.glob("partitions/*-wal")) and time.monotonic() < deadline:
+    logs = "partitions/*-wal"  # larger than of an empty folder: something was acknowledged
+    while not any(p.stat().st_size > 200_000 for p in data.glob(logs)):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

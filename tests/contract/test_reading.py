@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from support import DAY, DIM, START, Factory, Home, shown
 
@@ -168,6 +169,19 @@ def test_many_searches_equal_single_ones(home: Home) -> None:
     assert [shown(hits) for hits in many] == [shown(hits) for hits in single]
     assert [bool(hits) for hits in many] == [True, True, True, False]
     assert home.rt.search_many([], world=home.world) == []
+
+
+def test_a_question_that_fails_takes_no_other_with_it(home: Home) -> None:
+    told(home)
+    good = home.user().search_command("绿茶", {"limit": 1, "types": "memory"})
+    bad = msgspec.structs.replace(good, filters={"kind": {"resembles": "fact"}})
+    first, refused, last = home.rt._router.call_many([good, bad, good])
+    assert isinstance(refused, errors.FilterError)
+    assert (
+        [hit.text for hit in first]
+        == [hit.text for hit in last]
+        == [home.user().search("绿茶", limit=1)[0].text]
+    )
 
 
 def test_reading_is_remembered(home: Home) -> None:

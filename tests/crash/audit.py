@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -36,21 +36,26 @@ class Findings:
 
 
 class Auditor:
-    """Follows one data folder from run to run."""
+    """Follows one data folder from run to run. `worlds` are those that it looks at."""
 
     def __init__(self, folder: Path, findings: Findings, seed: int = 0) -> None:
         self.folder = folder
         self.findings = findings
         self.model = ops.Model()
+        self.worlds: tuple[str, ...] = writer.WORLDS
         self._random = random.Random(seed)
         self._open: list[ops.AnyOp] = []  # asked, not answered
         self._answers: dict[str, list[tuple[ops.AnyOp, str]]] = {}  # of each world, repeatable
 
     def read(self, log: Path) -> None:
         """Take in what a writer said of its requests."""
+        self.take(writer.read_log(log))
+
+    def take(self, lines: Iterable[writer.Line]) -> None:
+        """Take in lines of a writer."""
         asked: dict[str, ops.AnyOp] = {}
         self._answers = {}
-        for line in writer.read_log(log):
+        for line in lines:
             match line:
                 case writer.Asked(op):
                     asked[op.id] = op
@@ -71,12 +76,12 @@ class Auditor:
         with open_runtime(self.folder) as runtime:
             self.findings.broken += runtime.check()
             runtime.drain()
-            self._judge(ops.observed(runtime, writer.WORLDS))
+            self._judge(ops.observed(runtime, self.worlds))
             if self.findings.lines:
                 return
             self._repeat(runtime)
             runtime.drain()
-            self._compare(ops.observed(runtime, writer.WORLDS))
+            self._compare(ops.observed(runtime, self.worlds))
             self.findings.broken += runtime.check()
             stats = runtime.stats()
             if stats.pending or stats.quarantined:
@@ -88,7 +93,10 @@ class Auditor:
         self.model.apply(op, answer)
         if isinstance(op, ops.Rewind):
             self._answers[op.world] = []
-        elif not isinstance(op, ops.Pin):
+        elif isinstance(op, ops.Forget):  # its requests are forgotten, too
+            kept = [pair for pair in self._answers.get(op.world, ()) if pair[0].user != op.user]
+            self._answers[op.world] = kept
+        elif not isinstance(op, ops.SAVE_SLOTS):
             self._answers.setdefault(op.world, []).append((op, answer))
 
     def _judge(self, seen: ops.Seen) -> None:

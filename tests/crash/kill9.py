@@ -13,24 +13,18 @@ loss is another suite. `--bug` breaks the writer on purpose, and then this one h
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import random
 import shutil
 import sys
-import tempfile
 import time
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import get_args
-
-import msgspec
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+from typing import cast, get_args
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # when run as a script
 
-from crash import audit, writer
+from crash import audit, report, writer
 
 FIRST_MS, LAST_MS = 5, 400  # after the first acknowledgement
 OPENING_SHARE = 0.12  # of the kills hit the opening
@@ -40,38 +34,7 @@ SLOTS_SHARE = 0.3  # of the folders have checkpoints
 TIGHT_SHARE = 0.4  # of the runs have no room for all users in memory
 TIGHT_BYTES = 300_000
 FOLDER_RUNS = (10, 40)  # runs in one folder
-SHOWN = 20  # findings that are told
 START_TIMEOUT_S = 60.0
-
-
-class Summary(msgspec.Struct):
-    """What came of a campaign. Counts are of requests, except `runs`, and `folders`."""
-
-    runs: int
-    folders: int
-    acknowledged: int
-    landed: int
-    absent: int
-    repeated: int
-    lost: int
-    duplicated: int
-    partial: int
-    broken: int
-    seconds: float
-    seed: int
-    bug: str | None
-    findings: list[str]
-
-    @property
-    def line(self) -> str:
-        """Everything in one line."""
-        return (
-            f"kill -9: {self.runs:,} runs in {self.folders} folders, "
-            f"{self.acknowledged:,} acknowledged writes: {self.lost} lost, "
-            f"{self.duplicated} duplicated, {self.partial} partial, {self.broken} broken; "
-            f"of {self.landed + self.absent:,} unacknowledged {self.landed:,} had landed; "
-            f"{self.repeated:,} repeated; {self.seconds:.0f} s"
-        )
 
 
 class Campaign:
@@ -136,24 +99,24 @@ class Campaign:
         process.close()
         self._auditor.read(log)
 
-    def summary(self, seconds: float) -> Summary:
+    def row(self) -> report.Row:
         """Return what has come of it so far."""
         found = self.findings
-        return Summary(
-            runs=self.runs,
-            folders=self.folders,
+        return report.Row(
+            suite="kill -9 at random moments",
+            unit="kills",
+            count=self.runs,
             acknowledged=found.acknowledged,
-            landed=found.landed,
-            absent=found.absent,
-            repeated=found.repeated,
             lost=len(found.lost),
             duplicated=len(found.duplicated),
-            partial=len(found.partial),
-            broken=len(found.broken),
-            seconds=round(seconds, 1),
-            seed=self.seed,
-            bug=self.bug,
-            findings=found.lines[:SHOWN],
+            wrong=len(found.partial) + len(found.broken),
+            figures={
+                "folders": self.folders,
+                "unacknowledged that landed": found.landed,
+                "unacknowledged that did not": found.absent,
+                "repeated requests": found.repeated,
+            },
+            findings=found.lines,
         )
 
 
@@ -166,37 +129,18 @@ def _wait_for_answer(log: Path, process: ForkServerProcess) -> None:
         time.sleep(0.001)
 
 
-def main() -> int:
-    """Run the command line; returns 1 when anything was found."""
-    parser = argparse.ArgumentParser(description="kill -9 a writer, again and again")
-    parser.add_argument("runs", type=int)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bug", choices=get_args(writer.Bug), help="break the writer on purpose")
-    parser.add_argument("--json", type=Path, help="write the summary to this file, too")
-    given = parser.parse_args()
-    work = Path(tempfile.mkdtemp(prefix="reverie-kill9-"))
+def run(options: report.Options) -> report.Row:
+    """Kill writers until `count` are dead or something is found."""
     writer.quiet()
-    writer.plant(given.bug, writer=False)
-    campaign = Campaign(work, given.seed, given.bug)
-    began = time.monotonic()
-    columns = (*Progress.get_default_columns()[:-1], MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("kill -9", total=given.runs)
-        while campaign.runs < given.runs and not campaign.findings.lines:
-            campaign.run()
-            progress.update(task, completed=campaign.runs)
-    summary = campaign.summary(time.monotonic() - began)
-    if given.json:
-        given.json.write_bytes(msgspec.json.format(msgspec.json.encode(summary)))
-    for line in summary.findings:
-        sys.stdout.write(line + "\n")
-    sys.stdout.write(summary.line + "\n")
-    if summary.findings:
-        sys.stdout.write(f"the data folder and the last log are in {work}\n")
-        return 1
-    shutil.rmtree(work)
-    return 0
+    bug = cast("writer.Bug | None", options.bug)
+    writer.plant(bug, writer=False)
+    campaign = Campaign(options.work, options.seed, bug)
+    while campaign.runs < options.count and not campaign.findings.lines:
+        before = campaign.runs
+        campaign.run()
+        options.advance(campaign.runs - before)
+    return campaign.row()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report.command_line(run, what="kill -9", bugs=get_args(writer.Bug)))

@@ -321,10 +321,63 @@ class Rewind(Op, frozen=True, kw_only=True, tag="rewind"):
         model.ids = {p: i for p, i in model.ids.items() if p[0] != self.world} | ids
 
 
+class Fork(Op, frozen=True, kw_only=True, tag="fork"):
+    """A new world that is made of a checkpoint."""
+
+    label: str
+    new_world: str
+
+    def _call(self, runtime: reverie.Runtime, user: reverie.User) -> Any:
+        return runtime.fork(self.label, self.new_world, world=self.world)
+
+    def changes(self, model: Model) -> Changes:
+        then, _ = model.saved[self.world, self.label]
+        return {self._there(place): value for place, value in then.items()}
+
+    def remember_in(self, model: Model) -> None:
+        _, ids = model.saved[self.world, self.label]
+        model.ids |= {self._there(place): node_id for place, node_id in ids.items()}
+
+    def _there(self, place: Place) -> Place:
+        _, *rest = place
+        return (self.new_world, *rest)  # type: ignore[return-value]  # three are left
+
+
+class Forget(Op, frozen=True, kw_only=True, tag="forget"):
+    """The erasure of the user, also from checkpoints. Nobody else may write to it meanwhile."""
+
+    def _call(self, runtime: reverie.Runtime, user: reverie.User) -> Any:
+        return user.forget()
+
+    def changes(self, model: Model) -> Changes:
+        return {place: None for place in model.values if self._is_mine(place)}
+
+    def remember_in(self, model: Model) -> None:
+        for slot, (values, ids) in model.saved.items():
+            model.saved[slot] = (
+                {p: v for p, v in values.items() if not self._is_mine(p)},
+                {p: i for p, i in ids.items() if not self._is_mine(p)},
+            )
+
+    def _is_mine(self, place: Place) -> bool:
+        return place[:2] == (self.world, self.user)
+
+
 AnyOp: TypeAlias = (
-    Add | Remember | Observe | Update | Edit | Delete | Restore | Relate | Pin | Rewind
+    Add
+    | Remember
+    | Observe
+    | Update
+    | Edit
+    | Delete
+    | Restore
+    | Relate
+    | Pin
+    | Rewind
+    | Fork
+    | Forget
 )
-SAVE_SLOTS = (Pin, Rewind)  # have no request id
+SAVE_SLOTS = (Pin, Rewind, Fork, Forget)  # have no request id
 
 
 def observed(runtime: reverie.Runtime, worlds: tuple[str, ...]) -> Seen:

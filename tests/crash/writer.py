@@ -25,6 +25,7 @@ import reverie
 from reverie.memory_graph.drafts import Decision
 from reverie.memory_graph.ids import Key
 from reverie.memory_graph.store import Partition, Transaction
+from reverie.memory_graph.store.sqlite import Database
 from reverie.models.standin import HashEmbedder
 
 Bug: TypeAlias = Literal["ack-before-commit", "commit-in-pieces", "no-request-ids"]
@@ -115,17 +116,18 @@ def open_runtime(
     actors: int | None = None,
     byte_budget: int = 1 << 30,
     background: bool = False,
+    **settings: Any,
 ) -> reverie.Runtime:
-    """Open a folder of this suite."""
+    """Open a folder of this suite; `settings` go to `reverie.open` as they are."""
     return reverie.open(
         folder,
         actors=actors,
-        embedder=HashEmbedder(DIM),
         extractor=ops.NoteTaker(),
         decider=AddAll(),
         partitions=PARTITIONS,
         byte_budget=byte_budget,
         background=background,
+        **({"embedder": HashEmbedder(DIM)} | settings),
     )
 
 
@@ -318,17 +320,24 @@ def _write_late(partition: Partition) -> Iterator[Transaction]:
     """Leave the transaction open when the answers are given; the next batch commits it."""
     db = partition._db
     if db.in_transaction:
-        db.rows("COMMIT")
+        _commit(db)
     db.rows("BEGIN IMMEDIATE")
     txn = Transaction(db)
     try:
-        partition._require_ownership()
+        partition.require_ownership()
         yield txn
     except BaseException:
         db.rows("ROLLBACK")
         raise
     finally:
         txn.end()
+
+
+def _commit(db: Database) -> None:
+    assert db._seal is not None
+    db._seal.before_commit()
+    db.rows("COMMIT")
+    db._seal.committed()
 
 
 _append = Transaction.append
@@ -339,7 +348,7 @@ def _append_in_pieces(txn: Transaction, key: Key, events: Sequence[bytes]) -> in
     head = 0
     for event in events:
         head = _append(txn, key, [event])
-        txn._db.rows("COMMIT")
+        _commit(txn._db)
         txn._db.rows("BEGIN IMMEDIATE")
     return head
 

@@ -56,14 +56,6 @@ def reopened(path: Path) -> Iterator[Partition]:
     partition.close()
 
 
-def check_of(path: Path) -> list[str]:
-    partition = Partition.open(path, index=0, owner="test")
-    try:
-        return partition.check()
-    finally:
-        partition.close()
-
-
 def test_the_undamaged_file_is_sound(path: Path, reopened: Partition) -> None:
     loaded = reopened.load(ANN)
     assert loaded is not None
@@ -143,17 +135,18 @@ def test_a_damaged_journal_names_the_user_and_the_first_bad_event(
         ("INSERT INTO journal VALUES (9, 1, 1, x'00', x'00')", "user number 9"),
         ("INSERT INTO snapshots VALUES (1, 5, 1, 'e', 1, x'00', x'00')", "unknown generation 5"),
         ("INSERT INTO outbox (uid, turn_id) VALUES (9, 't')", "user number 9"),
-        ("INSERT INTO pins VALUES ('世界', 'tag', 1, 1, 25, x'')", "unknown tag"),
+        ("INSERT INTO pins VALUES ('世界', 'tag', 1, 1, 25, x'', x'')", "unknown tag"),
         ("UPDATE users SET generation = 7 WHERE uid = 1", "no known generation"),
         ("DELETE FROM journal WHERE seq = 12", "misses events after the older snapshot"),
         ("INSERT INTO snapshots VALUES (1, 1, 99, 'e', 1, x'00', x'00')", "past its head"),
     ],
 )
 def test_the_checker_finds_what_loading_does_not_meet(
-    path: Path, statement: str, words: str
+    path: Path, reopened: Partition, statement: str, words: str
 ) -> None:
     damage(path, statement)
-    assert any(words in line for line in check_of(path)), check_of(path)
+    found = reopened.check()
+    assert any(words in line for line in found), found
 
 
 def test_a_history_that_is_its_own_base_ends(path: Path, reopened: Partition) -> None:
@@ -171,13 +164,24 @@ def test_damaged_pages_are_an_error_that_names_the_file(path: Path) -> None:
         Partition.open(path, index=0, owner="test")
 
 
-@pytest.mark.parametrize("size", [0, 50, 3000])
-def test_a_truncated_file_is_never_a_wrong_state(path: Path, size: int) -> None:
-    path.write_bytes(path.read_bytes()[:size])
-    if size == 0:  # nothing tells it from a new file
-        partition = Partition.open(path, index=0, owner="test")
-        assert partition.worlds() == []
-        partition.close()
+@pytest.mark.parametrize("size", [0, 50, 3000, None])
+def test_a_truncated_file_is_never_a_wrong_state(path: Path, size: int | None) -> None:
+    if size is None:
+        path.unlink()
     else:
+        path.write_bytes(path.read_bytes()[:size])
+    for _ in range(2):
         with pytest.raises((DataFolderError, StorageFailedError)):
             Partition.open(path, index=0, owner="test")
+
+
+def test_without_its_witness_only_the_caller_knows_that_an_empty_file_is_not_new(
+    path: Path,
+) -> None:
+    path.with_suffix(".commits").unlink()
+    path.write_bytes(b"")
+    with pytest.raises(StorageFailedError, match="is empty, and was not"):
+        Partition.open(path, index=0, owner="test", create=False)
+    partition = Partition.open(path, index=0, owner="test")
+    assert partition.worlds() == []
+    partition.close()

@@ -1,0 +1,45 @@
+"""A short form of the passivation churn, and that it finds the bugs which are planted for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+from crash import churn, report
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[None]:
+    yield
+    structlog.reset_defaults()
+
+
+def options(tmp_path: Path, count: int, bug: str | None = None) -> report.Options:
+    return report.Options(count, 1, bug, 1.0, tmp_path, lambda _: None)
+
+
+def test_users_keep_all_that_they_were_told_however_often_they_leave_memory(
+    tmp_path: Path,
+) -> None:
+    row = churn.run(options(tmp_path, 1_000))
+    assert row.findings == []
+    assert row.is_clean
+    assert row.count >= 1_000
+    assert row.acknowledged > 500
+    assert row.figures["passivations"] > row.figures["users"]
+    assert row.figures["activations"] > row.figures["users"]
+    assert 0 < row.figures["hit ratio"] < 1
+    assert 0 < row.figures["most resident bytes"] <= row.figures["budget in bytes"]
+
+
+@pytest.mark.parametrize(
+    ("bug", "kinds"),
+    [("touches-lost", ["lost"]), ("unjournaled-tail", ["lost", "wrong"]), ("no-budget", ["wrong"])],
+)
+def test_a_planted_bug_is_found(bug: str, kinds: list[str], tmp_path: Path) -> None:
+    row = churn.run(options(tmp_path, 1_500, bug))
+    assert any(getattr(row, kind) for kind in kinds), row.findings

@@ -1,0 +1,63 @@
+"""A short form of the suite on failing disks, and that it finds the bugs planted for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from crash import disk, report
+
+DISK = Path(__file__).with_name("disk.py")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def suite(tmp_path: Path, *arguments: str) -> tuple[int, report.Row]:
+    """Run the short form of the suite; return its exit status and row."""
+    found = tmp_path / "row.json"
+    done = subprocess.run(
+        [sys.executable, DISK, *(arguments or ["0"]), "--json", found],
+        env=os.environ | {"TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.exists(), done.stderr
+    return done.returncode, msgspec.json.decode(found.read_bytes(), type=report.Row)
+
+
+def test_disks_that_fail(tmp_path: Path) -> None:
+    status, row = suite(tmp_path)
+    assert (status, row.findings, row.is_clean) == (0, [], True)
+    assert row.count >= len(disk.SHORT) + len(disk.HOLES)
+    assert row.figures["calls that failed"] >= len(disk.SHORT)
+    assert row.figures["power cuts"] == len(disk.SHORT)
+    assert row.figures["errors that a caller got"] > 5
+    assert row.figures["refused"] >= len(disk.HOLES)
+    assert row.acknowledged > 50
+
+
+@pytest.mark.parametrize(
+    ("bug", "count"),
+    [
+        # At most so many runs: not every failed sync shows every bug.
+        ("sync-errors-swallowed", "20"),
+        ("goes-on-after-failed-sync", "20"),
+        ("sync-retried", "20"),
+        ("log-trusted", "20"),
+        ("names-trusted", "1"),
+    ],
+)
+def test_a_planted_bug_is_found(bug: str, count: str, tmp_path: Path) -> None:
+    status, row = suite(tmp_path, count, "--bug", bug)
+    assert status == 1
+    assert row.wrong + row.lost > 0
+    if bug in {"goes-on-after-failed-sync", "sync-retried"}:
+        assert any("after its sync had failed" in line for line in row.findings)
+    if bug == "names-trusted":
+        assert any("acknowledged, and lost" in line for line in row.findings)

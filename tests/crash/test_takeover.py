@@ -1,0 +1,63 @@
+"""A short form of the suite of two owners, and that it finds the bugs which are planted for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+import pytest
+from crash.report import Row
+
+RAY = {"RAY_TMPDIR": tempfile.gettempdir()}  # the paths of its sockets must be short
+SUITE = Path(__file__).with_name("takeover.py")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def takeovers(tmp_path: Path, count: int, *arguments: str) -> tuple[int, Row]:
+    """Run the suite; return its exit status and row."""
+    found = tmp_path / "row.json"
+    done = subprocess.run(
+        [sys.executable, SUITE, str(count), "--json", found, *arguments],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)} | RAY,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.exists(), done.stderr
+    return done.returncode, msgspec.json.decode(found.read_bytes(), type=Row)
+
+
+@pytest.mark.ray
+def test_an_owner_that_was_replaced_learns_it_and_nothing_of_it_lands(tmp_path: Path) -> None:
+    status, row = takeovers(tmp_path, 6)
+    assert (status, row.findings) == (0, [])
+    assert row.is_clean
+    assert row.count == 6
+    figures = row.figures
+    assert figures["attempts after it"] > 100
+    assert figures["refused writes"] > 10
+    assert min(figures["went on"], figures["held a lock"]) > 0
+    assert figures["stopped at random"] + figures["stopped at a point"] == figures["processes"] == 4
+    assert figures["orphans that learnt it"] == figures["actors that learnt it"] == 2
+    assert row.acknowledged > 100
+
+
+@pytest.mark.parametrize(
+    ("bug", "finding"),
+    [
+        ("no-epoch-check", "not refused after the takeover"),
+        ("epoch-checked-too-early", "broken:"),
+        ("unchecked-reads", "not refused after the takeover: Note(what='read"),
+        ("reopening-takes-back", "not refused after the takeover"),
+    ],
+)
+def test_a_planted_bug_is_found(bug: str, finding: str, tmp_path: Path) -> None:
+    status, row = takeovers(tmp_path, 12, "--bug", bug)
+    assert status == 1
+    assert any(line.startswith(finding) for line in row.findings), row.findings
