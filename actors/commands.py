@@ -24,6 +24,7 @@ from reverie.memory_graph.errors import WireError
 from reverie.memory_graph.ids import Key
 from reverie.memory_graph.nodes import Metadata, Status
 from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
+from reverie.memory_graph.why import Explanation
 
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="c"):
@@ -163,17 +164,25 @@ class Moments(Read, frozen=True, kw_only=True):
 
 class Search(Moments, frozen=True, kw_only=True, tag="search", gc=False):
     """Answer: list of `Hit`. `vector` is float32 bytes made by `embedder`; `touch` records the
-    reading of the hits."""
+    reading of the hits; `times` are those that the question names, as (from, to) in seconds."""
 
     text: str
     vector: bytes | None = None
     embedder: str | None = None
     limit: int = 10
     touch: bool = True
+    times: tuple[tuple[float, float], ...] = ()
 
     def with_vector(self, vector: bytes, embedder: str) -> Search:
         """Return the same search with its question's vector."""
         return msgspec.structs.replace(self, vector=vector, embedder=embedder)
+
+
+class Why(Read, frozen=True, kw_only=True, tag="why"):
+    """Answer: `Explanation` of what becomes of an item in `search`; records no reading."""
+
+    search: Search
+    item_id: str
 
 
 class Similar(Read, frozen=True, kw_only=True, tag="similar"):
@@ -324,6 +333,7 @@ UserCommand: TypeAlias = (
     | Summarise
     | SetVectors
     | Search
+    | Why
     | Similar
     | Get
     | ListItems
@@ -462,6 +472,7 @@ Answer: TypeAlias = (
     | Kept
     | Item
     | list[Hit]
+    | Explanation
     | list[list[Known]]
     | Page
     | list[Item]
@@ -496,6 +507,7 @@ ANSWERS: dict[type[Any], Any] = {
     Summarise: str,
     SetVectors: bool,
     Search: list[Hit],
+    Why: Explanation,
     Similar: list[list[Known]],
     Get: Item | None,
     ListItems: Page,

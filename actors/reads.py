@@ -43,6 +43,7 @@ from reverie.memory_graph.visible import (
     relation_seen,
     seen,
 )
+from reverie.memory_graph.why import why
 
 Readable = n.Memory | n.Message | n.Summary
 
@@ -51,6 +52,9 @@ def read(memory: UserMemory, command: c.Read) -> Any:
     """Return the answer to a read; its type is `commands.ANSWERS[type(command)]`. Searches have
     `run_searches`."""
     match command:
+        case c.Why():
+            asked = command.search
+            return why(memory, _query(memory, asked), command.item_id, asked.filters)
         case c.Similar():
             return similar(memory, command)
         case c.Get():
@@ -100,7 +104,13 @@ def _query(memory: UserMemory, command: c.Search) -> Query:
         vector = np.frombuffer(command.vector, dtype="<f4")
     where = None if command.filters is None else compile_filter(command.filters, memory)
     return Query(
-        command.text, vector, moment_of(command), command.limit, frozenset(command.types), where
+        command.text,
+        vector,
+        moment_of(command),
+        command.limit,
+        frozenset(command.types),
+        where,
+        times=command.times,
     )
 
 

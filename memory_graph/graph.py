@@ -11,7 +11,7 @@ apply.py, and how to search is elsewhere.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Container, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, KeysView, Mapping, MutableMapping
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -360,9 +360,14 @@ class MemoryGraph:
                     found.append((other, box.data))  # noqa: PERF401 (measured: faster)
         return found
 
-    def tails(self, node_id: str) -> Container[str]:
+    def tails(self, node_id: str) -> KeysView[str]:
         """Return the nodes with an edge into a node."""
-        return cast("Container[str]", self.nx._pred[node_id].keys())  # noqa: SLF001
+        return cast("KeysView[str]", self.nx._pred[node_id].keys())  # noqa: SLF001
+
+    def newest_tails(self, node_id: str, limit: int) -> list[str]:
+        """Return the last `limit` nodes that got an edge into a node, the newest first."""
+        tails: dict[str, Any] = self.nx._pred[node_id]  # noqa: SLF001
+        return list(islice(reversed(tails), limit))
 
     def degree(self, node_id: str) -> int:
         """Return the number of neighbours, both directions."""

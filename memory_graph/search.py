@@ -1,8 +1,9 @@
 """From a question to ranked, explained hits: candidates, a walk, signals, one weighted sum.
 
-    candidates   nearest vectors, BM25, entities named in the question
-    walk         personalised PageRank from the best of them (spread.py)
-    signals      each normalised to about 0..1, times its weight in WEIGHTS
+    signals      of all texts, by arrays (signals.py): words, what is around, who, when, what for
+    candidates   the best of these, and the nearest vectors
+    walk         personalised PageRank from the best of them (spread.py); adds what it reaches
+    meaning      of the candidates, mixed with the turns around
     score        the sum of the parts, so every hit explains itself
 
 Signals are fused as normalised scores, not as ranks: fusing ranks with a weak embedder measured
@@ -12,55 +13,43 @@ worse than BM25 alone. Vectors, times and the question arrive as arguments.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from heapq import heappush, heappushpop
-from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reverie.memory_graph import decay
+from reverie.memory_graph import decay, signals
 from reverie.memory_graph import nodes as n
+from reverie.memory_graph.asked import Asked, Entries
 from reverie.memory_graph.filters import Predicate, Readable
 from reverie.memory_graph.graph import MEMORY, MESSAGE, SUMMARY
+from reverie.memory_graph.naming import (
+    entities_named,
+    is_of_owner,
+    speakers_named,
+    terms_without,
+)
+from reverie.memory_graph.passages import Float64, Rows
+from reverie.memory_graph.reasons import Question, Scored, reasons
+from reverie.memory_graph.signals import WEIGHTS
 from reverie.memory_graph.spread import Reached, spread
 from reverie.memory_graph.state import UserMemory
-from reverie.memory_graph.text import normalise, query_terms
-from reverie.memory_graph.topk import rounded
+from reverie.memory_graph.topk import SMALL, rounded, top, top_accepted
 from reverie.memory_graph.vectors import Hits
 from reverie.memory_graph.views import Hit, ItemType, item
 from reverie.memory_graph.visible import Moment, as_seen, is_visible, seen
-from reverie.memory_graph.words import Asked
 
-# The weight of each signal. First values, by hand; z-scores are divided by 5 as the spread of
-# cosines over one conversation is about that wide.
-WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {
-        "meaning": 1.0,
-        "words": 1.0,
-        "entity": 0.8,
-        "graph": 0.6,
-        "recency": 0.1,
-        "importance": 0.15,
-        "outdated": -1.0,
-    }
-)
-Z_SPREAD = 5.0
 MOST_MEANING = 1.5
-OWN_WORDS = frozenset({"i", "me", "my", "mine", "myself", "i'm", "i've", "i'd", "i'll"})
-OWN_HAN = "\u6211"  # I, in Chinese; also in "we", which includes the owner
-POOL = 24  # candidates per signal, at least
-SEEDS = 6  # best candidates of each signal that the walk starts from
-MAX_NAME_WORDS = 4
-MAX_HAN_NAME = 8
+POOL = 100  # candidates by all signals but meaning
+NEAR = 50  # candidates by meaning
+MENTIONS = 50  # candidates by each name in the question: the newest that mention it
+COMMON = 50  # texts that mention an entity, above which a mention counts less
+SEEDS = 6  # best candidates of each kind that the walk starts from
 MAX_QUERY_CHARS = 2000
-# Han, kana and Hangul: names stand in such a text without spaces around them.
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_OUTER = ".,;:!?\"'()[]{}<>-…“”「」《》。、"  # may stand around a name
 
 TEXTS = f"{MEMORY}{MESSAGE}{SUMMARY}"  # first letters of the ids of what can answer
 READABLE: dict[type[n.Node | None], ItemType] = {
@@ -81,6 +70,8 @@ class Query(msgspec.Struct, frozen=True):
         types: which types of item may answer.
         where: further condition on nodes, or None.
         weights: weight of each signal.
+        times: the times that the question names, as (from, to) in seconds.
+        whole: every candidate comes back, not only the best `limit` of them.
     """
 
     text: str
@@ -90,15 +81,8 @@ class Query(msgspec.Struct, frozen=True):
     types: frozenset[str] = frozenset({"memory", "message", "summary"})
     where: Predicate | None = None
     weights: Mapping[str, float] = WEIGHTS
-
-
-class _Found(NamedTuple):
-    """A candidate with its score."""
-
-    node: Readable
-    cosine: float
-    parts: dict[str, float]
-    score: float
+    times: tuple[tuple[float, float], ...] = ()
+    whole: bool = False
 
 
 def search(memory: UserMemory, query: Query) -> list[Hit]:
@@ -113,7 +97,9 @@ def search(memory: UserMemory, query: Query) -> list[Hit]:
 def search_many(memory: UserMemory, queries: Sequence[Query]) -> list[list[Hit]]:
     """Return what `search` does for each of several queries; what they share is done once."""
     texts = [query.text[:MAX_QUERY_CHARS] for query in queries]
-    asked = [memory.words.ask(query_terms(text)) for text in texts]
+    names = [entities_named(memory, text) for text in texts]
+    memory.words.settle()
+    memory.passages.sync(memory.graph, memory.words)
     allowed = [_allowed(memory, query) for query in queries]
     near = _nearest(memory, queries, allowed)
     looks: dict[tuple[Moment, int], _Look] = {}
@@ -123,16 +109,25 @@ def search_many(memory: UserMemory, queries: Sequence[Query]) -> list[list[Hit]]
         look = looks.get(seen_from)
         if look is None:
             look = looks[seen_from] = _Look(memory, query.moment, query.weights)
-        names = entities_named(memory, texts[place])
-        found.append(_answer(look, query, asked[place], near[place], names, allowed[place]))
+        said_by = speakers_named(memory, texts[place], names[place])
+        asked = memory.words.ask(terms_without(memory, texts[place], said_by))
+        given = _Given(query, texts[place], asked, near[place], names[place], said_by)
+        found.append(_answer(look, given, allowed[place]))
     return found
 
 
 Allowed: TypeAlias = Callable[[str], bool] | None
 
 
-def _pool(query: Query) -> int:
-    return max(POOL, 2 * query.limit)
+class _Given(NamedTuple):
+    """What is known of a question before anything is scored."""
+
+    query: Query
+    text: str
+    asked: Asked
+    near: Hits
+    names: Mapping[str, str]
+    said_by: frozenset[str]  # speakers that the question names
 
 
 def _nearest(
@@ -146,10 +141,11 @@ def _nearest(
     for place, query in enumerate(queries):
         if query.vector is None:
             continue
+        pool = max(NEAR, query.limit)
         if allowed[place] is None:
-            together.setdefault(_pool(query), []).append(place)
+            together.setdefault(pool, []).append(place)
         else:
-            near[place] = memory.vectors.search(query.vector, _pool(query), allowed[place])
+            near[place] = memory.vectors.search(query.vector, pool, allowed[place])
     for pool, places in together.items():
         vectors = [v for place in places if (v := queries[place].vector) is not None]
         for place, hits in zip(places, memory.vectors.search_many(vectors, pool), strict=True):
@@ -157,54 +153,172 @@ def _nearest(
     return near
 
 
-def _answer(
-    look: _Look,
-    query: Query,
-    asked: Asked,
-    near: Hits,
-    names: Mapping[str, str],
-    allowed: Allowed,
-) -> list[Hit]:
+def _answer(look: _Look, given: _Given, allowed: Allowed) -> list[Hit]:
     memory = look.memory
-    lexical = asked.top(_pool(query), allowed)
-    reached = spread(memory.graph, _seeds(near, lexical, names), query.moment)
-    matching = dict.fromkeys([*(i for i, _ in near), *(i for i, _ in lexical)])
-    walked = (i for i in reached if i[0] in TEXTS and i not in matching)
-    ids = [*matching, *(i for i in walked if allowed is None or allowed(i))]
-    best = _best(look, query, ids, asked, reached, names, near)
-    matched = asked.matched([f.node.id for f in best])
-    return [
-        _hit(look, query, f, reached, names, words) for f, words in zip(best, matched, strict=True)
-    ]
+    if not memory.passages.count:
+        return []
+    columns, own, cheap = _columns(look, given, allowed)
+    best = _ranked(memory, cheap, max(POOL, 2 * given.query.limit), allowed)
+    ids = cast("Sequence[str]", memory.words.ids)  # of live rows
+    has_words = own.tolist()
+    worded = [(ids[row], score) for row, score in best if has_words[row] > 0]
+    seeds = _seeds(given.near, worded[:SEEDS], given.names)
+    reached = spread(memory.graph, seeds, given.query.moment)
+    pool = _pool(memory, given, [row for row, _ in best], reached, allowed)
+    if not pool:
+        return []
+    rows = np.array(pool, np.intp)
+    found_ids = [ids[row] for row in pool]
+    parts = {name: column[rows] for name, column in columns.items()}
+    masses = [r.mass if (r := reached.get(i)) is not None else 0.0 for i in found_ids]
+    parts["graph"] = np.array(masses) * (look.weights["graph"] / (max(masses) or 1.0))
+    if given.names:
+        parts["entity"] = look.weights["entity"] * _mentions(memory, given.names, found_ids)
+    cosines = _meaning(look, given, rows, parts)
+    found = _best(look, given.query, found_ids, parts, cosines)
+    matched = given.asked.matched([f.node.id for f in found])
+    return [_hit(look, given, f, reached, words) for f, words in zip(found, matched, strict=True)]
 
 
-def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
-    """Return {entity id: name as it stands in the text}, by exact name or alias.
+def _pool(
+    memory: UserMemory,
+    given: _Given,
+    best: list[int],
+    reached: Mapping[str, Reached],
+    allowed: Allowed,
+) -> list[int]:
+    """Return the rows of the candidates: the best by all signals but meaning, the nearest by
+    meaning, what the walk has reached, and what mentions a name in the question."""
+    row_of = memory.words.rows
+    rows = dict.fromkeys(best)
+    further = [i for i, _ in given.near]
+    further += [i for i in reached if i[0] in TEXTS]
+    for entity in given.names:
+        further += memory.graph.newest_tails(entity, MENTIONS)
+    for node_id in further:
+        row = row_of.get(node_id)
+        if row is not None and row not in rows and (allowed is None or allowed(node_id)):
+            rows[row] = None
+    return list(rows)
 
-    The first person names the owner, whose id is that of the User node. Spaced scripts are read in
-    runs of up to four words, Han and kana in runs of characters.
-    """
-    names = memory.graph.names
-    found: dict[str, str] = {}
-    folded = normalise(text)
-    words = folded.split()
-    longest = max(1, min(MAX_NAME_WORDS, memory.graph.longest_name, len(words)))
-    for size in range(longest, 0, -1):
-        for i in range(len(words) - size + 1):
-            phrase = " ".join(words[i : i + size]).strip(_OUTER)
-            entity = names.get(phrase) or names.get(phrase.removesuffix("'s").removesuffix("'"))
-            if entity is not None:
-                found.setdefault(entity, phrase)
-            elif phrase in OWN_WORDS:
-                found.setdefault(n.USER_NODE, phrase)
-    if _UNSPACED.search(folded):
-        for size in range(MAX_HAN_NAME, 1, -1):
-            for i in range(len(folded) - size + 1):
-                if (entity := names.get(folded[i : i + size])) is not None:
-                    found.setdefault(entity, folded[i : i + size])
-        if OWN_HAN in folded:
-            found.setdefault(n.USER_NODE, OWN_HAN)
+
+def _ranked(
+    memory: UserMemory, cheap: Float64, wanted: int, allowed: Allowed
+) -> list[tuple[int, float]]:
+    """Return the rows of the highest scores, best first; those of -inf never."""
+    if allowed is None:
+        if cheap.size <= SMALL:
+            rows = np.argsort(-cheap, kind="stable")[
+                : min(wanted, np.count_nonzero(cheap > -np.inf))
+            ]
+            return list(zip(rows.tolist(), cheap[rows].tolist(), strict=True))
+        rows, scores = top(cheap, wanted)
+        return list(zip(rows.tolist(), scores.tolist(), strict=True))
+    ids = cast("Sequence[str]", memory.words.ids)
+    found = top_accepted(cheap, wanted, lambda row: allowed(ids[row]))
+    return [(row, score) for row, score in found if score > -math.inf]
+
+
+def _sum(columns: Mapping[str, Float64], count: int) -> Float64:
+    total = np.zeros(count)
+    for column in columns.values():
+        total += column
+    return total
+
+
+def _columns(
+    look: _Look, given: _Given, allowed: Allowed
+) -> tuple[dict[str, Float64], Float64, Float64]:
+    """Return the weighted signals of all texts, but those that are computed of candidates alone;
+    BM25 of each text; and the sum of the signals, -inf for texts that have nothing to do with the
+    question."""
+    memory, weights, query = look.memory, look.weights, given.query
+    passages, words = memory.passages, memory.words
+    own = given.asked.array()
+    columns: dict[str, Float64] = {}
+    ids = cast("Sequence[str]", words.ids)
+
+    def share(name: str, raw: Float64) -> None:
+        """Add a signal, divided by the best that may be seen."""
+        if allowed is None:
+            most = float(raw.max())
+        else:
+            most = next((x for _, x in top_accepted(raw, 1, lambda row: allowed(ids[row]))), 0.0)
+        if most > 0:
+            columns[name] = raw * (weights[name] / most)
+
+    share("words", own)
+    if passages.has_turns:
+        entries = given.asked.entries()
+        if query.moment.as_of is not None:  # what was said later does not count
+            known = passages.columns["recorded"][entries.row] <= query.moment.as_of
+            place, row, times, weight = entries
+            entries = Entries(place[known], row[known], times[known], weight)
+        share("around", signals.around(entries, passages))
+        share("session", signals.session(entries, passages, words.lengths))
+    elif "words" in columns:  # nothing is around
+        columns["around"] = columns["words"] * (weights["around"] / (weights["words"] or 1.0))
+    if (spoken := signals.speaker(passages, given.said_by)) is not None:
+        columns["speaker"] = weights["speaker"] * spoken
+    if query.times:
+        columns["time"] = weights["time"] * signals.time(passages, query.times)
+    about = {name: column for name, column in columns.items() if name != "session"}
+    nothing = _sum(about, passages.count) <= 0
+    if (answers := signals.answer(passages, given.text)) is not None:
+        columns["answer"] = weights["answer"] * answers
+    columns |= look.static()
+    cheap = _sum(columns, passages.count)
+    cheap[nothing] = -np.inf
+    if (dead := words.dead_rows).size:
+        cheap[dead] = -np.inf
+    return columns, own, cheap
+
+
+def _mentions(memory: UserMemory, names: Mapping[str, str], ids: Sequence[str]) -> Float64:
+    """Return for each text whether it mentions somebody or something that the question names; what
+    half of the texts mention tells little."""
+    found = np.zeros(len(ids))
+    for entity in names:
+        tails = memory.graph.tails(entity)
+        share = 1.0 / (1.0 + math.log(max(1.0, len(tails) / COMMON)))
+        for place, node_id in enumerate(ids):
+            is_about = (
+                memory.graph.edge(node_id, entity, n.CONTAINS_ENTITY) is not None
+                if node_id in tails
+                else entity == n.USER_NODE and is_of_owner(memory, node_id)
+            )
+            if is_about and share > found[place]:
+                found[place] = share
     return found
+
+
+def _meaning(look: _Look, given: _Given, pool: Rows, parts: dict[str, Float64]) -> Float64:
+    """Add the signal `meaning` of the candidates to their parts, and return the cosines that it
+    comes from, NaN for one without a vector."""
+    memory, vector = look.memory, given.query.vector
+    if vector is None or memory.vectors is None:
+        return np.full(pool.size, math.nan)
+    passages, table = memory.passages, memory.vectors.table
+    rows = passages.vector_rows(memory.words, table)
+    own = rows[pool]
+    scale = look.weights["meaning"] / (given.near.std * signals.Z_SPREAD)
+    most = look.weights["meaning"] * MOST_MEANING
+    if passages.has_turns:
+        wanted = [own, *(rows[there[there >= 0]] for _, there in passages.around(pool))]
+        cosines = memory.vectors.cosines(vector, given.near, np.concatenate(wanted))
+        as_of = given.query.moment.as_of
+        known = None if as_of is None else passages.columns["recorded"] <= as_of
+        near, several = signals.mixed(passages, pool, rows, cosines, table, known)
+        parts["meaning"] = np.minimum(
+            (near - given.near.mean) * np.where(several, signals.MIXED_SPREAD * scale, scale), most
+        )
+    else:
+        near = memory.vectors.cosines(vector, given.near, own)[own]
+        parts["meaning"] = np.minimum((near - given.near.mean) * scale, most)
+    if (lacks := own < 0).any():
+        parts["meaning"][lacks] = 0.0
+        near[lacks] = math.nan
+    return near
 
 
 def _allowed(memory: UserMemory, query: Query) -> Allowed:
@@ -233,15 +347,13 @@ def _allowed(memory: UserMemory, query: Query) -> Allowed:
     return lambda node_id: node_id not in veiled or judge(node_id)
 
 
-def _seeds(
-    near: Hits, lexical: list[tuple[str, float]], names: Mapping[str, str]
-) -> dict[str, float]:
+def _seeds(near: Hits, best: list[tuple[str, float]], names: Mapping[str, str]) -> dict[str, float]:
     seeds: dict[str, float] = {}
     for node_id, cosine in near[:SEEDS]:
-        seeds[node_id] = max(0.0, (cosine - near.mean) / near.std / Z_SPREAD)
-    top = lexical[0][1] if lexical else 1.0
-    for node_id, score in lexical[:SEEDS]:
-        seeds[node_id] = seeds.get(node_id, 0.0) + score / top
+        seeds[node_id] = max(0.0, (cosine - near.mean) / near.std / signals.Z_SPREAD)
+    highest = best[0][1] if best else 1.0
+    for node_id, score in best:
+        seeds[node_id] = seeds.get(node_id, 0.0) + max(0.0, score / (highest or 1.0))
     for entity in names:
         seeds[entity] = seeds.get(entity, 0.0) + 1.0
     return seeds
@@ -251,34 +363,16 @@ def _best(
     look: _Look,
     query: Query,
     ids: Sequence[str],
-    asked: Asked,
-    reached: Mapping[str, Reached],
-    names: Mapping[str, str],
-    near: Hits,
-) -> list[_Found]:
-    """Score the candidates and return the best, in order.
+    parts: Mapping[str, Float64],
+    cosines: Float64,
+) -> list[Scored]:
+    """Return the best candidates, in order.
 
-    What is cheap to bound and dear to compute (recency, importance, outdated) is added from the
-    top down, until no other candidate can come among the best any more. Plain loops: for some
-    dozens of candidates they are quicker than array operations.
+    What is dear to compute (recency, importance, outdated) is added from the top down, until no
+    other candidate can come among the best any more.
     """
-    if not ids:
-        return []
-    memory, weights, limit = look.memory, query.weights, query.limit
-    cosines = [math.nan] * len(ids)
-    if query.vector is not None and memory.vectors is not None:
-        cosines = memory.vectors.similarities(query.vector, ids, near)
-    scale, mean = weights["meaning"] / (near.std * Z_SPREAD), near.mean
-    most_meaning = weights["meaning"] * MOST_MEANING
-    ceiling = mean + most_meaning / scale if scale > 0 else math.inf
-    columns = {  # a text without a vector has NaN, which is not above the mean
-        "meaning": [
-            (x - mean) * scale if mean < x < ceiling else most_meaning if x > mean else 0.0
-            for x in cosines
-        ],
-        **_columns(memory, ids, asked, reached, names, weights),
-    }
-    ranked: list[float] = list(map(sum, zip(*columns.values(), strict=True)))
+    weights, limit = look.weights, len(ids) if query.whole else query.limit
+    ranked: list[float] = _sum(parts, len(ids)).tolist()
     most = max(0.0, weights["recency"]) + max(0.0, weights["importance"])
     states: dict[int, _State] = {}
     bar: list[float] = []  # the best scores so far, as a heap
@@ -290,45 +384,19 @@ def _best(
         (heappush if len(bar) < limit else heappushpop)(bar, ranked[at])
     # Stable, so that what is equal in score and time stays in the order in which it was found.
     order = sorted(states, key=lambda at: (-rounded(ranked[at]), -states[at].at))[:limit]
-    found: list[_Found] = []
-    for at in order:
+    names, places = list(parts), np.array(order, np.intp)
+    shown = [parts[name][places].tolist() for name in names]
+    found: list[Scored] = []
+    for place, at in enumerate(order):
         state = states[at]
-        parts = {name: column[at] for name, column in columns.items() if column[at]}
-        parts["recency"] = state.recency
+        own = {name: x for name, column in zip(names, shown, strict=True) if (x := column[place])}
+        own["recency"] = state.recency
         if state.importance:
-            parts["importance"] = state.importance
+            own["importance"] = state.importance
         if state.outdated:
-            parts["outdated"] = state.outdated
-        found.append(_Found(state.node, cosines[at], parts, sum(parts.values())))
+            own["outdated"] = state.outdated
+        found.append(Scored(state.node, float(cosines[at]), own, sum(own.values())))
     return found
-
-
-def _columns(
-    memory: UserMemory,
-    ids: Sequence[str],
-    asked: Asked,
-    reached: Mapping[str, Reached],
-    names: Mapping[str, str],
-    weights: Mapping[str, float],
-) -> dict[str, list[float]]:
-    """Return the weighted parts of each candidate from words, walk and names."""
-    words = asked.score(ids)
-    masses = [r.mass if (r := reached.get(i)) is not None else 0.0 for i in ids]
-    per_word = weights["words"] / (max(words) or 1.0)
-    per_mass = weights["graph"] / (max(masses) or 1.0)
-    columns = {
-        "words": [per_word * score for score in words],
-        "graph": [per_mass * mass for mass in masses],
-    }
-    if names:
-        named: set[str] = set()
-        for entity in names:
-            tails = memory.graph.tails(entity)
-            named.update(i for i in ids if i in tails)
-        if n.USER_NODE in names:
-            named.update(i for i in ids if _is_of_owner(memory, i))
-        columns["entity"] = [weights["entity"] if i in named else 0.0 for i in ids]
-    return columns
 
 
 class _State(NamedTuple):
@@ -346,10 +414,22 @@ class _Look:
     judged and copied once, for all questions that are asked from there."""
 
     def __init__(self, memory: UserMemory, moment: Moment, weights: Mapping[str, float]) -> None:
-        self.memory, self.moment, self._weights = memory, moment, weights
+        self.memory, self.moment, self.weights = memory, moment, weights
+        self._static: dict[str, Float64] | None = None
         self._now = moment.now if moment.as_of is None else moment.as_of
         self._states: dict[str, _State] = {}
         self._fields: dict[str, dict[str, object]] = {}
+
+    def static(self) -> dict[str, Float64]:
+        """Return the weighted signals that do not depend on the question."""
+        if self._static is None:
+            passages, weights = self.memory.passages, self.weights
+            columns = passages.columns
+            self._static = {"length": weights["length"] * signals.length(passages)}
+            for name in ("names", "replies", "asks"):
+                if columns[name].any():
+                    self._static[name] = weights[name] * columns[name].astype(np.float64)
+        return self._static
 
     def state(self, node_id: str) -> _State:
         """Return the parts of a candidate that depend on itself alone."""
@@ -369,7 +449,7 @@ class _Look:
         return found
 
     def _judge(self, node_id: str) -> _State:
-        weights, moment, now = self._weights, self.moment, self._now
+        weights, moment, now = self.weights, self.moment, self._now
         node = self.memory.graph.node(node_id)
         assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
         importance = outdated = 0.0
@@ -390,11 +470,6 @@ class _Look:
         return _State(node, at, weights["recency"] * decay.recency(at, now), importance, outdated)
 
 
-def _is_of_owner(memory: UserMemory, node_id: str) -> bool:
-    node = memory.graph.node(node_id)
-    return isinstance(node, n.Memory) and (node.slot or "").startswith("user|")
-
-
 def is_outdated(memory: UserMemory, message: n.Message) -> bool:
     """Return whether memories came from a message and none of them is believed any more."""
     kept = [memory.graph.node(m) for m, _ in memory.graph.into(message.id, n.DERIVED_FROM)]
@@ -407,14 +482,14 @@ def is_outdated(memory: UserMemory, message: n.Message) -> bool:
 
 def _hit(
     look: _Look,
-    query: Query,
-    found: _Found,
+    given: _Given,
+    found: Scored,
     reached: Mapping[str, Reached],
-    names: Mapping[str, str],
     words: Sequence[str],
 ) -> Hit:
-    if query.moment.as_of is not None and isinstance(found.node, n.Memory):
-        found = found._replace(node=as_seen(found.node, query.moment))
+    moment = given.query.moment
+    if moment.as_of is not None and isinstance(found.node, n.Memory):
+        found = found._replace(node=as_seen(found.node, moment))
     fields = look.fields(found.node)
     if fields.get("metadata"):
         fields = fields | {"metadata": deepcopy(fields["metadata"])}  # each hit has its own
@@ -422,73 +497,13 @@ def _hit(
         **fields,  # type: ignore[arg-type]
         score=found.score,
         parts=found.parts,
-        reasons=tuple(_reasons(look.memory, query, found, reached, names, words)),
+        reasons=tuple(
+            reasons(
+                look.memory,
+                Question(given.text, given.names, given.said_by, look.weights),
+                found,
+                reached,
+                words,
+            )
+        ),
     )
-
-
-def _reasons(
-    memory: UserMemory,
-    query: Query,
-    found: _Found,
-    reached: Mapping[str, Reached],
-    names: Mapping[str, str],
-    words: Sequence[str],
-) -> list[str]:
-    parts, node_id = found.parts, found.node.id
-    reasons: list[str] = []
-    if parts.get("meaning", 0.0) > 0.1 * query.weights["meaning"]:
-        reasons.append(f"similar in meaning ({found.cosine:.2f})")
-    if words:
-        reasons.append(f"shares the words: {', '.join(words)}")
-    reasons += _named(memory, node_id, names)
-    there = reached.get(node_id)
-    if there is not None and there.came_from is not None:
-        reasons.append(_path(memory, node_id, reached))
-    if "outdated" in parts and isinstance(found.node, n.Message):
-        reasons.append("what it says was replaced later")
-    elif "outdated" in parts:
-        reasons.append("the time for which it holds is over")
-    if isinstance(found.node, n.Memory) and found.node.retired_at is not None:
-        reasons.append(f"no longer holds ({found.node.retired_why or found.node.status})")
-    if not reasons:
-        reasons.append("recent" if "recency" in parts else "important")
-    return reasons
-
-
-def _named(memory: UserMemory, node_id: str, names: Mapping[str, str]) -> list[str]:
-    reasons: list[str] = []
-    for entity in names:
-        if memory.graph.edge(node_id, entity, n.CONTAINS_ENTITY) is not None:
-            reasons.append(f"mentions {memory.display(entity)}")
-        elif memory.graph.edge(node_id, entity, n.SENT_BY) is not None:
-            reasons.append(f"said by {memory.display(entity)}")
-        elif entity == n.USER_NODE and _is_of_owner(memory, node_id):
-            reasons.append("about the user")
-    return reasons
-
-
-_STEP = {
-    n.PREVIOUS: "next to",
-    n.DERIVED_FROM: "said in",
-    n.CONTAINS_ENTITY: "mentions",
-    n.SUPERSEDES: "replaced",
-    n.RELATED_TO: "seen with",
-    n.SUMMARIZES: "summary of",
-    n.IN_TOPIC: "topic",
-}
-
-
-def _path(memory: UserMemory, node_id: str, reached: Mapping[str, Reached]) -> str:
-    """Return the way from a seed to a node: "2 steps: Oslo - works at - Ana - mentions - ..."."""
-    words: list[str] = []
-    here: str = node_id
-    steps = 0
-    while (there := reached[here]).came_from is not None:
-        words += [
-            memory.display(here) if steps else "this",
-            _STEP.get(there.via, there.via.replace("_", " ")),
-        ]
-        here = there.came_from
-        steps += 1
-    words.append(memory.display(here))
-    return f"{steps} {'step' if steps == 1 else 'steps'}: {' - '.join(reversed(words))}"

@@ -9,6 +9,7 @@ import numpy as np
 from reverie.memory_graph.errors import InvariantError
 from reverie.memory_graph.graph import MemoryGraph
 from reverie.memory_graph.nodes import Entity, Memory, Message, Summary
+from reverie.memory_graph.passages import Passages
 from reverie.memory_graph.vectors import VectorIndex
 from reverie.memory_graph.words import WordIndex
 
@@ -26,16 +27,27 @@ class UserMemory:
         graph: nodes and edges.
         vectors: the vector index; None until the first vector tells the dimension.
         words: the BM25 index over the same texts.
+        passages: where each of these texts stands; follows from the others.
         embedder: id of the embedder that made the vectors; None while there are none.
         seq: sequence of the last applied event.
     """
 
-    __slots__ = ("embedder", "exact_limit", "graph", "seq", "text_bytes", "vectors", "words")
+    __slots__ = (
+        "embedder",
+        "exact_limit",
+        "graph",
+        "passages",
+        "seq",
+        "text_bytes",
+        "vectors",
+        "words",
+    )
 
     def __init__(self, *, embedder: str | None = None, exact_limit: int = 4000) -> None:
         self.graph = MemoryGraph()
         self.vectors: VectorIndex | None = None
         self.words = WordIndex()
+        self.passages = Passages()
         self.embedder = embedder
         self.exact_limit = exact_limit
         self.seq = 0
@@ -89,7 +101,8 @@ class UserMemory:
         """An estimate of the resident bytes, for the byte budget."""
         vectors = 0 if self.vectors is None else self.vectors.size_bytes
         graph = len(self.graph) * NODE_BYTES + self.graph.edge_count * EDGE_BYTES
-        return USER_BYTES + graph + self.text_bytes + vectors + self.words.size_bytes
+        indices = vectors + self.words.size_bytes + self.passages.size_bytes
+        return USER_BYTES + graph + self.text_bytes + indices
 
 
 def as_bytes(vector: np.ndarray[tuple[int], np.dtype[np.float32]]) -> bytes:

@@ -46,9 +46,9 @@ class Hits(list[tuple[str, float]]):
 
 
 class VectorTable:
-    """The rows of one user. `matrix`, `ids`, `rows` and `dead` are for reading."""
+    """The rows of one user. `matrix`, `ids`, `rows`, `dead` and `version` are for reading."""
 
-    __slots__ = ("_room", "dead", "dim", "ids", "rows")
+    __slots__ = ("_room", "dead", "dim", "ids", "rows", "version")
 
     def __init__(self, dim: int) -> None:
         """Start empty, for vectors of `dim` numbers."""
@@ -57,6 +57,7 @@ class VectorTable:
         self.ids: list[str | None] = []  # by row; None once removed
         self.rows: dict[str, int] = {}  # live ids, in the order of their rows
         self.dead: list[int] = []  # removed rows
+        self.version = 0  # changes when a row is replaced, removed or renumbered
 
     @property
     def matrix(self) -> Float32:
@@ -105,6 +106,7 @@ class VectorTable:
         """Add or replace checked vectors, shape (len(ids), dim); return the rows replaced."""
         replaced = list({self.rows[node_id]: None for node_id in ids if node_id in self.rows})
         new = list(dict.fromkeys(node_id for node_id in ids if node_id not in self.rows))
+        self.version += bool(replaced)
         self._reserve(len(new))
         for row, node_id in enumerate(new, len(self.ids)):
             self.rows[node_id] = row
@@ -119,12 +121,14 @@ class VectorTable:
         if row is not None:
             self.ids[row] = None
             self._room[row] = 0.0
+            self.version += 1
             self.dead.append(row)
         return row
 
     def compact(self) -> Rows:
         """Close the gaps in place and give spare room back; return the old rows, now 0, 1, ..."""
         kept, used = self.live_rows(), len(self.ids)
+        self.version += 1
         for start in range(0, kept.size, _CHUNK_ROWS):
             part = kept[start : start + _CHUNK_ROWS]
             self._room[start : start + part.size] = self._room[part]

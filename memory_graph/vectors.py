@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import hnswlib
 import numpy as np
+from numpy.typing import NDArray
 
 from reverie.memory_graph import faults
 from reverie.memory_graph.errors import (
@@ -287,6 +288,22 @@ class VectorIndex:
         if scores is None:
             query = self._table.checked(query, self.dim)
         return self._table.similarities(query, ids, scores)
+
+    @property
+    def table(self) -> VectorTable:
+        """The vectors themselves, for reading."""
+        return self._table
+
+    def cosines(self, query: Float32, hits: Hits, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the cosines of the table's rows, float64 (rows of the table,), right at least at
+        `rows`; what a search that has just returned `hits` has computed is used again."""
+        every = np.zeros(len(self._table.ids) + 1)  # one more, for -1
+        if hits.scores is not None:
+            every[:-1] = hits.scores
+        else:
+            wanted = np.unique(rows[rows >= 0])
+            every[wanted] = self._table.cosines(self._table.checked(query, self.dim), wanted)
+        return every
 
     def background(self, query: Float32) -> tuple[float, float]:
         """Return mean and standard deviation (never 0) of the query's cosines with the rows.

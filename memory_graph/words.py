@@ -19,28 +19,32 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reverie.memory_graph import cues
 from reverie.memory_graph import text as analysis
-from reverie.memory_graph.topk import MILLION, SMALL, rounded, top, top_accepted
+from reverie.memory_graph.asked import (
+    Asked,
+    AskedFew,
+    AskedMany,
+    Entries,
+    Float64,
+    Ints,
+    QueryTerms,
+    hash_of,
+)
+from reverie.memory_graph.topk import SMALL
 
 Float32: TypeAlias = NDArray[np.float32]
-Float64: TypeAlias = NDArray[np.float64]
 UInt64: TypeAlias = NDArray[np.uint64]
-QueryTerms: TypeAlias = Sequence[tuple[str, str]]  # (term, as the query wrote it)
-Ints: TypeAlias = NDArray[Any]  # unsigned, of the smallest type that holds the values
 
 _MIN_TAIL_DOCUMENTS = 64
 _TAIL_SHARE = 0.1  # of the documents of the base
 _MIN_DEAD = 64
 _DEAD_SHARE = 0.2
-_GOOD_SHARE = 0.5  # of the best score
-_CACHE_HASHES = 32_768  # about 5 MB when full
 
 
 class _Postings(NamedTuple):
@@ -64,6 +68,7 @@ _NO_TERMS = np.empty(0, np.uint64)
 _NOTHING = np.empty(0, np.uint8)
 _NO_POSTINGS = _Postings(_NO_TERMS, np.zeros(1, np.uint8), _NOTHING, _NOTHING)
 _NO_TAIL = _Tail(_NO_TERMS, _NOTHING, _NOTHING)
+_NO_ROWS = np.empty(0, np.intp)
 
 
 class WordIndex:
@@ -83,6 +88,8 @@ class WordIndex:
         "_rows",
         "_tail",
         "_total_length",
+        "_varieties",
+        "compactions",
     )
 
     def __init__(
@@ -104,11 +111,13 @@ class WordIndex:
         self._rows: dict[str, int] = {}
         self._pending: list[str | None] = []  # texts of the rows after the analysed ones
         self._dead = 0  # rows without an id, pending ones too
+        self.compactions = 0  # how often the rows have got new numbers
         self._reset()
 
     def _reset(self) -> None:
         self._base, self._base_documents, self._tail = _NO_POSTINGS, 0, _NO_TAIL
         self._lengths: Ints = _NOTHING  # terms per analysed row
+        self._varieties: Ints = _NOTHING  # different ones
         self._alive: NDArray[np.bool_] = np.empty(0, np.bool_)  # per analysed row
         self._total_length = 0  # terms of all live analysed documents
 
@@ -121,7 +130,7 @@ class WordIndex:
     @property
     def size_bytes(self) -> int:
         """Memory held by the index, without the ids and the pending texts (the graph owns both)."""
-        arrays = (*self._base, *self._tail, self._lengths, self._alive)
+        arrays = (*self._base, *self._tail, self._lengths, self._varieties, self._alive)
         holders = (self._ids, self._rows, self._pending)
         return (
             sum(a.nbytes + sys.getsizeof(_NOTHING) for a in arrays)
@@ -172,6 +181,10 @@ class WordIndex:
 
     # -- reading -------------------------------------------------------------------------
 
+    def settle(self) -> None:
+        """Analyse what was added since the last question."""
+        self._analyse_pending()
+
     def ask(self, query_terms: Sequence[tuple[str, str]]) -> Asked:
         """Return the scores of all documents for a query, computed once.
 
@@ -180,14 +193,15 @@ class WordIndex:
                 again.
         """
         self._analyse_pending()
-        query = Counter(_hash_of(term) for term, _ in query_terms)
+        query = Counter(hash_of(term) for term, _ in query_terms)
         terms = sorted(query)
         if len(self._lengths) <= SMALL:
             return self._ask_few(query_terms, query, terms)
         wanted = np.array(terms, np.uint64)
         entries = self._entries(wanted)
-        scores = self._scores(wanted, [query[term] for term in terms], entries)
-        return _AskedMany(self, query_terms, terms, entries, scores)
+        weight = self._weights([query[term] for term in terms], entries[0])
+        whole = Entries(*entries, weight)
+        return AskedMany(self, query_terms, terms, whole, self._scores(whole))
 
     def _ask_few(self, query_terms: QueryTerms, query: Counter[int], terms: Sequence[int]) -> Asked:
         """Score one by one the few documents that have a term: for a small index that is several
@@ -200,6 +214,7 @@ class WordIndex:
         longer = self._k1 * self._b * documents / (self._total_length or 1)
         scores: dict[int, float] = {}
         masks: dict[int, int] = {}  # bit i of a row: it has the i-th term
+        found: list[tuple[int, float, list[tuple[int, int]]]] = []
         for place, term in enumerate(terms):
             at = bisect_left(known, term)
             if at == len(known) or known[at] != term:
@@ -210,11 +225,12 @@ class WordIndex:
                 entries = [(row, count) for row, count in entries if alive[row]]
             idf = math.log1p((documents - len(entries) + 0.5) / (len(entries) + 0.5))
             weight = idf * query[term] * (self._k1 + 1)
+            found.append((place, weight, entries))
             for row, count in entries:
                 score = weight * count / (count + longer * lengths[row] + self._k1 * (1 - self._b))
                 scores[row] = scores.get(row, 0.0) + score
                 masks[row] = masks.get(row, 0) | 1 << place
-        return _AskedFew(self, query_terms, terms, scores, masks)
+        return AskedFew(self, query_terms, terms, (scores, masks, found))
 
     def search(
         self,
@@ -242,6 +258,32 @@ class WordIndex:
     def rows(self) -> Mapping[str, int]:
         """The rows of the live documents by id; for reading."""
         return self._rows
+
+    @property
+    def ids(self) -> Sequence[str | None]:
+        """The ids by row, None for a removed document; for reading. The last ones may not be
+        analysed yet."""
+        return self._ids
+
+    @property
+    def analysed(self) -> int:
+        """How many rows have their words: all, after a question."""
+        return len(self._lengths)
+
+    @property
+    def lengths(self) -> Ints:
+        """The number of words of each analysed row."""
+        return self._lengths
+
+    @property
+    def varieties(self) -> Ints:
+        """The number of different words of each analysed row."""
+        return self._varieties
+
+    @property
+    def dead_rows(self) -> NDArray[np.intp]:
+        """The analysed rows of removed documents."""
+        return np.flatnonzero(~self._alive) if self._dead else _NO_ROWS
 
     def _terms_of(self, query: str | Sequence[str]) -> list[tuple[str, str]]:
         words = analysis.terms(query, self._language) if isinstance(query, str) else query
@@ -288,25 +330,26 @@ class WordIndex:
             place, row, count = place[live], row[live], count[live]
         return place, row, count
 
-    def _scores(
-        self, wanted: UInt64, repeats: Sequence[int], entries: tuple[Ints, Ints, Ints]
-    ) -> Float64:
+    def _weights(self, repeats: Sequence[int], places: Ints) -> Float64:
+        documents = np.bincount(places, minlength=len(repeats))
+        idf = np.log1p((len(self._rows) - documents + 0.5) / (documents + 0.5))
+        weights: Float64 = idf * np.array(repeats, np.float64) * (self._k1 + 1)
+        return weights
+
+    def _scores(self, entries: Entries) -> Float64:
         """Return the score of every analysed row; 0 for dead ones.
 
         Terms are summed in the order of their hashes in the base and in the tail, so that the same
         documents score the same, but for the last bits, before and after a merge.
         """
         analysed = len(self._lengths)
-        term, rows, counts = entries
+        place, rows, counts, weight = entries
         if not rows.size:
             return np.zeros(analysed)
-        documents = np.bincount(term, minlength=wanted.size)
-        idf = np.log1p((len(self._rows) - documents + 0.5) / (documents + 0.5))
-        weight = idf * repeats
         saturation = self._lengths[rows] * (
             self._k1 * self._b * len(self._rows) / self._total_length
         ) + self._k1 * (1 - self._b)
-        part = weight[term] * (self._k1 + 1) * counts / (counts + saturation)
+        part = weight[place] * counts / (counts + saturation)
         return np.bincount(rows, weights=part, minlength=analysed).astype(np.float64, copy=False)
 
     # -- building ------------------------------------------------------------------------
@@ -320,16 +363,20 @@ class WordIndex:
         rows: list[int] = []
         counts: list[int] = []
         lengths: list[int] = []
+        varieties: list[int] = []
         for row, text in enumerate(self._pending, first):
             words = analysis.terms(text, self._language) if text is not None else []
             lengths.append(len(words))
-            for term, count in Counter(words).items():
-                terms.append(_hash_of(term))
+            counted = Counter(words)
+            varieties.append(len(counted))
+            for term, count in counted.items():
+                terms.append(hash_of(term))
                 rows.append(row)
                 counts.append(count)
         alive = np.array([text is not None for text in self._pending])
         self._pending = []
         self._lengths = _joined(self._lengths, lengths)
+        self._varieties = _joined(self._varieties, varieties)
         self._alive = np.concatenate([self._alive, alive])
         self._total_length += sum(lengths)
         self._tail = _Tail(
@@ -348,6 +395,7 @@ class WordIndex:
 
     def _compact(self) -> None:
         """Drop dead rows everywhere and number the rest anew, in the same order."""
+        self.compactions += 1
         analysed = len(self._lengths)
         self._pending = [text for text in self._pending if text is not None]
         self._ids = [node_id for node_id in self._ids if node_id is not None]
@@ -364,149 +412,14 @@ class WordIndex:
         rows = _tight(renumbered[self._tail.rows[keep]])
         tail = _Tail(self._tail.terms[keep], rows, self._tail.counts[keep])
         lengths, total = _tight(self._lengths[self._alive]), self._total_length
+        varieties = _tight(self._varieties[self._alive])
         base_documents = int(self._alive[: self._base_documents].sum())
         alive = np.ones(int(self._alive.sum()), np.bool_)
         self._reset()
         if analysed and alive.size:
             self._base, self._base_documents, self._tail = base, base_documents, tail
             self._lengths, self._alive, self._total_length = lengths, alive, total
-
-
-class Asked(Protocol):
-    """The answer of a `WordIndex` to one query; valid until the index changes."""
-
-    def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
-        """Return up to `k` `(id, score)` with a score over 0, best first.
-
-        Args:
-            k: 0 or less gives nothing; more than there are gives all that match.
-            allowed: asked from the best down, no more often than needed.
-
-        Returns:
-            Equal scores (6 decimals) are in the order in which the documents were added.
-        """
-        ...
-
-    def score(self, ids: Sequence[str]) -> list[float]:
-        """Return the scores of given documents; 0 for an unknown one."""
-        ...
-
-    def matched(self, ids: Sequence[str]) -> list[list[str]]:
-        """Return for each document the query's words that it has, as the query wrote them."""
-        ...
-
-
-class _Words:
-    """Says which words of a query stand for its terms; each set of terms is put together once."""
-
-    def __init__(self, query_terms: QueryTerms, terms: Sequence[int]) -> None:
-        places = {term: place for place, term in enumerate(terms)}
-        self._words = [(places[_hash_of(term)], surface) for term, surface in query_terms]
-        self._joined: dict[int, list[str]] = {0: []}
-
-    def of(self, mask: int) -> list[str]:
-        """Return the words for the terms whose bits are set."""
-        if mask not in self._joined:
-            surfaces = [surface for place, surface in self._words if mask >> place & 1]
-            self._joined[mask] = analysis.join_surfaces(surfaces)
-        return self._joined[mask]
-
-
-class _AskedFew:
-    """Of a small index: what the few documents that match have scored, by row."""
-
-    def __init__(
-        self,
-        index: WordIndex,
-        query_terms: QueryTerms,
-        terms: Sequence[int],
-        scores: dict[int, float],
-        masks: dict[int, int],
-    ) -> None:
-        self._index, self._scores, self._masks = index, scores, masks
-        self._words = _Words(query_terms, terms)
-
-    def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
-        """See `Asked.top`."""
-        ranked = sorted([(-rounded(score), row) for row, score in self._scores.items()])
-        id_of = self._index.id_of
-        if allowed is None:
-            return [(id_of(row), -score / MILLION) for score, row in ranked[: max(0, k)]]
-        hits: list[tuple[str, float]] = []
-        for score, row in ranked:
-            if len(hits) >= k:
-                break
-            if allowed(node_id := id_of(row)):
-                hits.append((node_id, -score / MILLION))
-        return hits
-
-    def score(self, ids: Sequence[str]) -> list[float]:
-        """See `Asked.score`."""
-        row_of, score = self._index.rows.get, self._scores.get
-        return [score(row_of(i, -1), 0.0) for i in ids]
-
-    def matched(self, ids: Sequence[str]) -> list[list[str]]:
-        """See `Asked.matched`."""
-        row_of, masks, of = self._index.rows.get, self._masks, self._words.of
-        return [of(masks.get(row_of(i, -1), 0)) for i in ids]
-
-
-class _AskedMany:
-    """Of a large index: the score of every row, and all entries of the query's terms."""
-
-    def __init__(
-        self,
-        index: WordIndex,
-        query_terms: QueryTerms,
-        terms: Sequence[int],
-        entries: tuple[Ints, Ints, Ints],
-        scores: Float64,
-    ) -> None:
-        self._index, self._entries, self._scores = index, entries, scores
-        self._words = _Words(query_terms, terms)
-
-    def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
-        """See `Asked.top`."""
-        if k <= 0 or not self._scores.size:
-            return []
-        # Most documents share a common word at most: first look only at those that score well.
-        good = self._top_above(_GOOD_SHARE * float(self._scores.max()), k, allowed)
-        return good if len(good) == k else self._top_above(0.0, k, allowed)
-
-    def _top_above(
-        self, floor: float, k: int, allowed: Callable[[str], bool] | None
-    ) -> list[tuple[str, float]]:
-        rows = np.flatnonzero(self._scores > floor)
-        found, id_of = self._scores[rows], self._index.id_of
-        if allowed is None:
-            best, values = top(found, k)
-            ranked = zip(rows[best].tolist(), values.tolist(), strict=True)
-            return [(id_of(row), value) for row, value in ranked]
-        accepted = top_accepted(found, k, lambda i: allowed(id_of(int(rows[i]))))
-        return [(id_of(int(rows[i])), value) for i, value in accepted]
-
-    def score(self, ids: Sequence[str]) -> list[float]:
-        """See `Asked.score`."""
-        rows = self._rows_of(ids)
-        scores = np.where(rows >= 0, self._scores[rows], 0.0) if self._scores.size else rows * 0.0
-        found: list[float] = scores.tolist()
-        return found
-
-    def matched(self, ids: Sequence[str]) -> list[list[str]]:
-        """See `Asked.matched`."""
-        place, row, _ = self._entries
-        wanted = self._rows_of(ids)
-        is_wanted = np.zeros(self._scores.size + 1, np.bool_)  # one more, for unknown ids (-1)
-        is_wanted[wanted] = True
-        hits = np.flatnonzero(is_wanted[row])
-        masks: dict[int, int] = {}
-        for at, i in zip(row[hits].tolist(), place[hits].tolist(), strict=True):
-            masks[at] = masks.get(at, 0) | 1 << i
-        return [self._words.of(masks.get(at, 0)) for at in wanted.tolist()]
-
-    def _rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        row_of = self._index.rows.get
-        return np.array([row_of(i, -1) for i in ids], np.intp)
+            self._varieties = varieties
 
 
 def _merged(base: _Postings, tail: _Tail) -> _Postings:
@@ -539,11 +452,5 @@ def _joined(old: Ints, new: Sequence[int]) -> Ints:
 def clear_caches() -> None:
     """Forget every word and question that was met: after an erasure none may linger."""
     analysis.clear_caches()
-    _hash_of.cache_clear()
-
-
-@lru_cache(maxsize=_CACHE_HASHES)
-def _hash_of(term: str) -> int:
-    """Return 64 bits that stand for `term`, the same in every process."""
-    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    cues.clear_caches()
+    hash_of.cache_clear()

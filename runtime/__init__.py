@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from reverie.memory_graph.context import Context
     from reverie.memory_graph.drafts import EntityDraft, Kept, MemoryDraft, RelationDraft, TurnDraft
     from reverie.memory_graph.errors import ReverieError
+    from reverie.memory_graph.gate import needs_memory
     from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
+    from reverie.memory_graph.why import Explanation
     from reverie.models.protocol import Decider, Embedder, Extractor
     from reverie.results import AddResult, ForgetReceipt
     from reverie.runtime import Checkpoint, Runtime, open  # noqa: A004 (reverie.open)
@@ -46,6 +48,7 @@ __all__ = [
     "Embedder",
     "EntityDraft",
     "EntityView",
+    "Explanation",
     "Extractor",
     "ForgetReceipt",
     "Hit",
@@ -63,6 +66,7 @@ __all__ = [
     "__version__",
     "closing_on_sigterm",
     "errors",
+    "needs_memory",
     "open",
     "open_async",
     "parse_time",
@@ -80,7 +84,9 @@ _HOMES = {
         "EntityDraft Kept MemoryDraft RelationDraft TurnDraft".split()
     ),
     "reverie.memory_graph.errors": ("ReverieError", "errors"),
+    "reverie.memory_graph.gate": ("needs_memory",),
     "reverie.memory_graph.views": ("EntityView", "Hit", "Item", "RelationView"),
+    "reverie.memory_graph.why": ("Explanation",),
     "reverie.models.protocol": ("Decider", "Embedder", "Extractor"),
     "reverie.runtime": ("Checkpoint", "Runtime", "open"),
     "reverie.results": ("AddResult", "ForgetReceipt"),

@@ -65,6 +65,7 @@ class AsyncUser:
     archive = _of_user(User.archive)
     restore = _of_user(User.restore)
     search = _of_user(User.search)
+    why = _of_user(User.why)
     context = _of_user(User.context)
     get = _of_user(User.get)
     list = _of_user(User.list)

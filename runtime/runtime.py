@@ -13,7 +13,7 @@ from typing import Any, Self, Unpack
 import msgspec
 import structlog
 
-from reverie import door
+from reverie import door, times
 from reverie.actors import commands as c
 from reverie.actors.backend import Backend, InlineBackend, Router
 from reverie.actors.ingest import IngestCounts, Ingestor
@@ -456,6 +456,7 @@ class Runtime:
         with self.ingestor.hold(key):  # or an outcome under way would leave a trace behind
             erased = self._slots.forget(key)
         self.mind.forget(key.world)
+        times.clear_cache()
         return erased
 
     # -- models ------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from reverie import door
+from reverie import asking, door
 from reverie.actors import commands as c
 from reverie.memory_graph.context import Context, assemble, utc_day
 from reverie.memory_graph.drafts import (
@@ -23,12 +23,11 @@ from reverie.memory_graph.errors import InvalidValueError, UnknownMemoryError
 from reverie.memory_graph.ids import Key, check_id
 from reverie.memory_graph.state import as_bytes
 from reverie.memory_graph.views import EntityView, Hit, Item
+from reverie.memory_graph.why import Explanation
 from reverie.results import AddResult, ForgetReceipt, SearchOptions
 
 if TYPE_CHECKING:
     from reverie.runtime import Runtime
-
-CONTEXT_HITS = 50
 
 
 class User:
@@ -377,50 +376,43 @@ class User:
             FilterError: a malformed filter.
             EmbedderMismatchError: the world's vectors are of another model.
         """
-        command = self.search_command(
-            question,
-            SearchOptions(
-                limit=limit,
-                filters=filters,
-                types=types,
-                as_of=as_of,
-                valid_at=valid_at,
-                include_archived=include_archived,
-                include_retired=include_retired,
-            ),
+        options = SearchOptions(
+            limit=limit,
+            filters=filters,
+            types=types,
+            as_of=as_of,
+            valid_at=valid_at,
+            include_archived=include_archived,
+            include_retired=include_retired,
         )
-        embedder = self._rt.mind.for_reading(self.key.world)
-        vector = embedder.embed([command.text], "query")[0]
-        hits: list[Hit] = self._rt.call(command.with_vector(as_bytes(vector), embedder.info.id))
-        if self._rt.tracer is not None:
-            self._rt.tracer(self.key, {"question": question, "hits": hits})
-        return hits
+        return asking.search(self._rt, self.key, self.search_command(question, options))
 
     def search_command(
         self, question: str, options: SearchOptions, now: float | None = None
     ) -> c.Search:
-        """Return the checked command of a search, without its vector; defaults as of `search`.
+        """Return the checked command of a search, without its vector; see `asking.command`.
 
         Several that are asked together, at the same `now`, share more of the work.
+        """
+        return asking.command(self._read(now), question, options)
+
+    def why(self, question: str, item_id: str, **search: Unpack[SearchOptions]) -> Explanation:
+        """Return why a memory, message or summary does or does not come up for a question.
+
+        It is asked as if now; what a search has read since it was asked counts as more recent.
+        Nothing is recorded as read.
+
+        Args:
+            question: in any language.
+            item_id: of the item; of a message also the id it came with. An unknown one is told.
+            search: as in `search`.
 
         Raises:
-            TypeError: an unknown option, which would otherwise be ignored without a word.
+            FilterError: a malformed filter.
+            EmbedderMismatchError: the world's vectors are of another model.
         """
-        if unknown := sorted(set(options) - set(SearchOptions.__annotations__)):
-            msg = f"a search has no option {', '.join(unknown)}"
-            raise TypeError(msg)
-        get = options.get
-        return c.Search(
-            **self._read(now),
-            text=door.question(question),
-            limit=door.limit(get("limit", 10)),
-            filters=door.filters(get("filters")),
-            types=door.types(get("types")),
-            as_of=door.optional_time(get("as_of"), "as_of"),
-            valid_at=door.optional_time(get("valid_at"), "valid_at"),
-            archived=bool(get("include_archived")),
-            retired=bool(get("include_retired")),
-        )
+        asked = self.search_command(question, search)
+        return asking.why(self._rt, asked, item_id)
 
     def context(
         self,
@@ -441,7 +433,7 @@ class User:
             search: as in `search`; limit is 50 by default.
         """
         budget = door.limit(budget_tokens, "budget_tokens", 10_000_000)
-        search.setdefault("limit", CONTEXT_HITS)
+        search.setdefault("limit", asking.CONTEXT_HITS)
         hits = self.search(question, **search)
         counter = count_tokens or self._rt.mind.for_reading(self.key.world).count_tokens
         return assemble(hits, budget, counter, show_time)

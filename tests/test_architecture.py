@@ -31,6 +31,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "networkx": ("memory_graph/graph.py", "memory_graph/analytics*.py"),
     "hnswlib": ("memory_graph/vectors.py",),
     "apsw": ("memory_graph/store/*",),
+    "dateparser": ("runtime/times.py",),
     "sqlite3": (),  # Python's own SQLite lacks a fix that durability needs
     "llama_cpp": ("models/llama*.py",),
     "ray": ("actors/ray_*.py",),

@@ -34,7 +34,7 @@ from typer.testing import CliRunner
 import reverie
 from reverie import Config, ReverieError, door
 from reverie.cli.app import app
-from reverie.memory_graph import decay, errors, filters, ids, search
+from reverie.memory_graph import decay, errors, filters, ids, search, signals
 from reverie.memory_graph.store.schema import PARTITION_SCHEMA
 from reverie.models.catalog import default_folder, model_path
 
@@ -321,9 +321,9 @@ def test_constants_of_decay_and_ranking_are_those_of_the_code() -> None:
     }
     assert days == {kind: s / decay.DAY_S for kind, s in decay.HALF_LIFE_S.items()}
     weights = {
-        names(row[0])[0]: float(row[1]) for row in table("concepts.md", "weights of search.py")
+        names(row[0])[0]: float(row[1]) for row in table("concepts.md", "weights of signals.py")
     }
-    assert weights == dict(search.WEIGHTS)
+    assert weights == dict(signals.WEIGHTS)
 
 
 def test_all_tables_of_a_partition_are_listed() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from reverie.memory_graph import text as analysis
 from reverie.memory_graph import words as words_module
+from reverie.memory_graph.asked import hash_of
 from reverie.memory_graph.errors import InvalidValueError
 from reverie.memory_graph.text import (
     join_surfaces,
@@ -312,7 +313,7 @@ def test_nothing_is_analysed_before_the_first_search(monkeypatch: pytest.MonkeyP
 
 def test_erased_documents_leave_no_trace() -> None:
     def holds(index: WordIndex, term: str) -> bool:
-        wanted = words_module._hash_of(term)
+        wanted = hash_of(term)
         return wanted in index._base.terms or wanted in index._tail.terms
 
     index = WordIndex()
@@ -341,7 +342,7 @@ def test_memory_of_a_small_index() -> None:
     ]
     for _, text in texts:  # the caches of words are the process's, not the user's
         for term in terms(text):
-            words_module._hash_of(term)
+            hash_of(term)
     tracemalloc.start()
     index = WordIndex()
     index.add_many(texts)

@@ -160,7 +160,8 @@ def _refuse_extra(db: Database, user: User, segment: Segment) -> None:
         (user.uid, segment.generation, segment.lo, head),
     )
     if row is not None and row[0] is not None:
-        raise _damaged(user, row[0], "was never written by a live owner")
+        seq = row[0] if isinstance(row[0], int) else segment.hi + 1
+        raise _damaged(user, seq, "was never written by a live owner")
 
 
 def _damaged(user: User, seq: int, what: str) -> JournalDamagedError:

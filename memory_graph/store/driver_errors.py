@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 OPEN_BYTES = 64 * 1024  # what opening a file takes: the index of its log, and its first pages
 
 
+# What reading a row raises when a column holds another type than its table, or a row is missing.
+NO_SUCH_ROW = (TypeError, ValueError, IndexError, AttributeError)
+
+
 def our_error(
     exc: apsw.Error, path: Path, connection: apsw.Connection | None = None
 ) -> ReverieError:
@@ -39,7 +43,9 @@ def our_error(
         case apsw.IOError():
             return StorageFailedError(f"{where}: input/output error: {exc}", path=where)
         case apsw.CorruptError() | apsw.NotADBError():
-            return StorageFailedError(f"{where} is damaged: {exc}; {WAY_OUT}", path=where)
+            return damaged(path, exc)
+        case apsw.SQLError() if "unsupported file format" in str(exc):
+            return damaged(path, exc)
         case apsw.BusyError() | apsw.LockedError():
             return OverloadedError(f"{where} is in use by another connection", path=where)
         case apsw.ConstraintError() | apsw.TooBigError():
@@ -52,6 +58,11 @@ def _is_index_full(exc: apsw.IOError, connection: apsw.Connection) -> bool:
     """Whether the index of the log could not grow. A sync that says it is full has failed."""
     is_index = getattr(exc, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
     return is_index and connection.system_errno in {errno.ENOSPC, errno.EDQUOT}
+
+
+def damaged(path: Path, why: object) -> StorageFailedError:
+    """Return the error of a file that does not hold what was written."""
+    return StorageFailedError(f"{path} is damaged: {why}; {WAY_OUT}", path=str(path))
 
 
 def full(path: Path) -> StorageFullError:

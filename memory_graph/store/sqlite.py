@@ -33,7 +33,7 @@ from reverie.memory_graph.errors import (
     StorageReadOnlyError,
 )
 from reverie.memory_graph.store import forks
-from reverie.memory_graph.store.driver_errors import full, our_error
+from reverie.memory_graph.store.driver_errors import NO_SUCH_ROW, damaged, full, our_error
 from reverie.memory_graph.store.seal import WAY_OUT, Seal, Witness
 
 if TYPE_CHECKING:
@@ -358,6 +358,8 @@ def closed_on_error(database: Database) -> Iterator[None]:
         yield
     except BaseException as exc:
         database.give_up(str(exc))
+        if isinstance(exc, NO_SUCH_ROW) and not isinstance(exc, ReverieError):
+            raise damaged(database.path, exc) from exc
         raise
 
 
@@ -423,6 +425,8 @@ def open_database(
         with suppress(apsw.Error):  # as in `Database._break`
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         error = our_error(exc, path, connection) if isinstance(exc, apsw.Error) else None
+        if isinstance(exc, NO_SUCH_ROW) and not isinstance(exc, ReverieError):
+            error = damaged(path, exc)
         connection.close()
         if error is not None:
             raise error from exc

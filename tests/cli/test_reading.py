@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from rich.console import Console
+
+from reverie.cli.search import explained, rounded_parts
+from reverie.memory_graph.views import Hit
 
 pytestmark = pytest.mark.usefixtures("told")
 
@@ -26,8 +33,76 @@ def test_hits_have_a_score_and_reasons(run: Run, run_json: Run) -> None:
     assert hit["score"] == pytest.approx(sum(hit["parts"].values()), abs=1e-4)
     shown = run("search", "Where do I live?", "-n", 2).stdout
     assert hit["reasons"][0] in shown
-    assert "words 1.00" not in shown
-    assert "words 1.00" in run("search", "Where do I live?", "--explain").stdout
+
+
+@pytest.mark.parametrize("question", ["Where do I live?", "我对什么过敏？"])
+@pytest.mark.parametrize("width", ["60", "220"])
+def test_explained_parts_sum_to_the_score(
+    run: Run, run_json: Run, monkeypatch: pytest.MonkeyPatch, question: str, width: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    found = run_json("search", question)["hits"]
+    assert len(found) == 8
+    hits = [msgspec.convert(hit, Hit) for hit in found]
+    screen = Console(record=True, width=300)
+    screen.print(explained(hits))
+    shown = figures(screen.export_text())
+    for table in (shown, figures(run("search", question, "--explain").stdout)):
+        assert table.keys() == {hit.id for hit in hits}
+        for *parts, total in table.values():
+            assert sum(parts) == total
+    for hit in hits:
+        assert hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-9)
+        assert shown[hit.id][-1] == Decimal(f"{hit.score:.2f}")
+        assert len(shown[hit.id]) == 1 + sum(1 for value in hit.parts.values() if value)
+
+
+def test_a_signal_that_adds_to_no_hit_has_no_column(run: Run) -> None:
+    head = run("search", "Where do I live?", "--explain").stdout.partition("─")[0].split()
+    assert {"words", "around", "meaning", "sum"} <= {*head}
+    assert "time" not in head
+    head = run("search", "Where did I live on 1 March 2024?", "--explain").stdout.partition("─")[0]
+    assert "time" in head.split()
+
+
+def figures(text: str) -> dict[str, list[Decimal]]:
+    """Return what stands in each row of the table of an explained search, by the id of the hit."""
+    rows = [line.split() for line in text.splitlines()]
+    return {
+        row[0]: [Decimal(cell) for cell in row[1:] if re.fullmatch(r"-?\d+\.\d\d", cell)]
+        for row in rows
+        if row and re.fullmatch(r"[mt]\d+", row[0])
+    }
+
+
+def test_rounded_parts_sum_to_the_rounded_score() -> None:
+    for parts in ({"a": 0.005, "b": 0.005, "c": 0.005}, {"a": 1.026, "b": -1.0, "c": 0.333}, {}):
+        score = sum(parts.values())
+        shown = rounded_parts(parts, score)
+        assert sum(Decimal(f"{value:.2f}") for value in shown.values()) == Decimal(f"{score:.2f}")
+        assert all(abs(shown[name] - parts[name]) < 0.01 for name in parts)
+
+
+def test_why_something_comes_up_or_not(run: Run, run_json: Run) -> None:
+    (best, *_, last) = run_json("search", "Where do I live?")["hits"]
+    told = run_json("why", "Where do I live?", best["id"])
+    assert (told["verdict"], told["rank"], told["item"]["text"]) == ("shown", 1, best["text"])
+    assert "rank 1 of 8" in run("why", "Where do I live?", best["id"]).stdout
+    lost = run_json("why", "Where do I live?", last["id"], "-n", 2)
+    assert (lost["verdict"], lost["rank"], len(lost["ahead"])) == ("outranked", 8, 2)
+    shown = run("why", "Where do I live?", last["id"], "-n", 2).stdout
+    assert "Ahead of it" in shown
+    assert next(iter(lost["lost"])) in shown
+    old = run_json("show", "--include-retired", "--filters", '{"text": "User lives in Berlin"}')
+    kept_out = run_json("why", "Where do I live?", old["items"][0]["id"])
+    assert (kept_out["verdict"], kept_out["filtered_by"]) == ("filtered", ["retired"])
+    mango = run("why", "我对什么过敏？", "a5", "--types", "memory").stdout
+    assert "芒果" in mango
+    assert "it is a message; asked for were only: memory" in mango
+    assert run_json("why", "x", "m99")["verdict"] == "unknown"
+    nobody = run("why", "x", "m1", "--user", "nobody")
+    assert "is no memory, message or summary" in nobody.stdout
+    assert "--world default --user user" in nobody.stderr
 
 
 def test_searches_look_from_another_moment(run_json: Run) -> None:

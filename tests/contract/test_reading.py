@@ -228,6 +228,34 @@ def test_contexts_keep_their_budget(home: Home) -> None:
     assert "(day 5; m6)" in plain.text
 
 
+def test_contexts_say_things_once(home: Home) -> None:
+    ana = home.user()
+    ana.add(["I live in Oslo now.", "我不喜欢喝茶。", "I live in Oslo now."], wait=True)
+    for question, fact, turn in (
+        ("Where do I live?", "User lives in Oslo now", "I live in Oslo"),
+        ("我喜欢喝什么？", "用户不喜欢喝茶", "user: 我不"),
+    ):
+        block = ana.context(question)
+        assert block.text.count(fact) == 1
+        assert turn not in block.text
+        assert "from t" in block.text
+        found = {hit.id for hit in ana.search(question, limit=50)}
+        assert found > {hit.id for hit in block.hits}
+        assert block.left_out == 0
+
+
+def test_contexts_pass_over_what_is_too_long(home: Home) -> None:
+    ana = home.user()
+    ana.remember("蜜蜂 " * 400, pinned=True)
+    ana.remember("Ana keeps bees. 蜜蜂")
+    block = ana.context("蜜蜂 bees", budget_tokens=25)
+    assert [hit.id for hit in block.hits] == ["m2"]
+    assert block.left_out == 1
+    block = ana.context("蜜蜂 bees", budget_tokens=60)
+    assert {hit.id for hit in block.hits} == {"m1", "m2"}  # of the long one its beginning
+    assert HashEmbedder(DIM).count_tokens(block.text) == block.tokens <= 60
+
+
 def test_entities_and_neighbours(home: Home) -> None:
     ids = told(home)
     ana = home.user()

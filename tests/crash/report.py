@@ -41,6 +41,7 @@ class Row(msgspec.Struct):
         bug: what was broken on purpose.
         figures: further counts and measures by name, for the table and for asserts.
         findings: what is wrong, in lines; the first `SHOWN` of them.
+        day: when it was run, of a long form that is kept.
     """
 
     suite: str
@@ -56,6 +57,7 @@ class Row(msgspec.Struct):
     bug: str | None = None
     figures: dict[str, float] = {}
     findings: list[str] = []
+    day: str = ""
 
     @property
     def is_clean(self) -> bool:

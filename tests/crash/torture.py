@@ -5,8 +5,9 @@
     python tests/crash/torture.py --share 0.02      # a fiftieth of each, to see that it runs
 
 Each suite runs as it is, and has to find nothing; then once more with each of its planted bugs, and
-has to find something. The rows are kept as JSON in `build/torture`, from which the table in
-docs/reliability.md is written; a suite whose rows are there is not run again without `--fresh`.
+has to find something. The rows are kept as JSON in docs/torture, from which the table in
+docs/reliability.md is written (`--table` does only that); a suite whose rows are there is not run
+again without `--fresh`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from crash import report
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
-ROWS = ROOT / "build" / "torture"
+ROWS = ROOT / "docs" / "torture"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 MOST_HOURS = 3  # of one suite
 
@@ -115,6 +116,8 @@ def carry_out(run: Run, share: float, seed: int, console: Console) -> str | None
         return f"{name}: no result\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
     row = read(run)
     console.print(f"ended:  {name}\n        {row.line}", highlight=False)
+    row.day = dt.datetime.now(dt.UTC).date().isoformat()
+    run.path.write_bytes(msgspec.json.format(msgspec.json.encode(row)) + b"\n")
     if row.is_clean == bool(run.bug):
         run.path.unlink()
         why = "the planted bug was not found" if run.bug else "\n".join(row.findings)
@@ -156,12 +159,10 @@ def table(runs: list[Run]) -> str:
         if not run.bug and run.path.exists():
             row = read(run)
             figures = ", ".join(f"{name} {value:,.6g}" for name, value in row.figures.items())
-            lines.append(
-                f"- {row.suite}: {figures}; {row.seconds / 60:.0f} minutes, seed {row.seed}"
-            )
-    day = dt.datetime.now(dt.UTC).date()
+            how = f"{row.seconds / 60:.0f} minutes, seed {row.seed}, {row.day}"
+            lines.append(f"- {row.suite}: {figures}; {how}")
     machine = f"{os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
-    lines += ["", f"Run on {day} with `make torture` on a machine of {machine}."]
+    lines += ["", f"Run with `make torture`, several suites at once, on a machine of {machine}."]
     return "\n".join(lines)
 
 
@@ -182,12 +183,16 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="suites at once")
     parser.add_argument("--fresh", action="store_true", help="run again what has its row already")
     parser.add_argument("--no-bugs", action="store_true", help="without the planted bugs")
+    parser.add_argument("--table", action="store_true", help="only write the table")
     given = parser.parse_args()
     console = Console(soft_wrap=True)
     ROWS.mkdir(parents=True, exist_ok=True)
     wanted = [s for s in SUITES if not given.only or s.script in given.only]
     every = [Run(s, None) for s in SUITES]
     every += [Run(s, bug) for s in SUITES for bug in bugs_of(s)]
+    if given.table:
+        write_page(table(every))
+        return 0
     todo = [
         run
         for run in every

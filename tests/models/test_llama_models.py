@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from reverie.memory_graph.context import assemble, utc_day
 from reverie.memory_graph.errors import ConfigError
+from reverie.memory_graph.views import Hit
 from reverie.models.catalog import CATALOG, model_path
 from reverie.models.digest import sha256_of
 from reverie.models.embedders import open_embedder
@@ -113,3 +115,30 @@ def test_a_language_model_is_no_embedder(models_folder: Path) -> None:
 def test_the_pulled_files_are_the_pinned(models_folder: Path) -> None:
     for name, entry in CATALOG.items():
         assert sha256_of(model_path(name, models_folder)) == entry.sha256
+
+
+@pytest.mark.parametrize("name", ["minilm", "multilingual"])
+def test_a_block_for_a_prompt_keeps_its_budget_by_the_models_own_tokens(
+    models_folder: Path, name: str
+) -> None:
+    embedder = open_embedder(name, models_folder)
+    hits = [
+        Hit(
+            id=f"m{i}",
+            type="memory",
+            kind="fact",
+            text=text,
+            at=i * 86_400.0,
+            recorded_at=0.0,
+            score=float(-i),
+            parts={},
+        )
+        for i, text in enumerate(TEXTS)
+    ]
+    every = len(assemble(hits, 1_000_000, embedder.count_tokens, utc_day).hits)
+    for budget in (1, 17, 60, 137, 400, 801):
+        block = assemble(hits, budget, embedder.count_tokens, utc_day)
+        assert block.tokens == embedder.count_tokens(block.text) <= budget
+        assert budget < 60 or block.tokens > 0.8 * budget
+        assert len(block.hits) + block.left_out == every
+    embedder.close()

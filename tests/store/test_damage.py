@@ -185,3 +185,29 @@ def test_without_its_witness_only_the_caller_knows_that_an_empty_file_is_not_new
     partition = Partition.open(path, index=0, owner="test")
     assert partition.worlds() == []
     partition.close()
+
+
+def test_a_header_of_another_format_of_sqlite_is_damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[47] ^= 0x10  # the schema format number
+    path.write_bytes(data)
+    with pytest.raises(StorageFailedError, match=path.name):
+        Partition.open(path, index=0, owner="test")
+
+
+def test_a_missing_row_or_one_of_another_type_is_damage(path: Path) -> None:
+    damage(path, "DELETE FROM owner")
+    with pytest.raises(StorageFailedError, match=path.name):
+        Partition.open(path, index=0, owner="test")
+
+
+def test_a_schema_of_another_type_is_damage(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    connection.execute("PRAGMA writable_schema = ON").fetchall()
+    connection.execute(
+        "UPDATE sqlite_schema SET sql = CAST(sql AS BLOB) WHERE name = 'outbox'"
+    ).fetchall()
+    connection.close()
+    with pytest.raises(StorageFailedError, match=path.name):
+        Partition.open(path, index=0, owner="test")

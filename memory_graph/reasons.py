@@ -1,0 +1,121 @@
+"""Why a text is among the hits, told to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from reverie.memory_graph import cues
+from reverie.memory_graph import nodes as n
+from reverie.memory_graph.filters import Readable
+from reverie.memory_graph.naming import is_of_owner
+from reverie.memory_graph.spread import Reached
+from reverie.memory_graph.state import UserMemory
+
+
+class Question(NamedTuple):
+    """What a question asks for and names."""
+
+    text: str
+    names: Mapping[str, str]
+    said_by: frozenset[str]
+    weights: Mapping[str, float]
+
+
+class Scored(NamedTuple):
+    """A candidate with its score; `cosine` is NaN without a vector."""
+
+    node: Readable
+    cosine: float
+    parts: dict[str, float]
+    score: float
+
+
+def reasons(
+    memory: UserMemory,
+    asked: Question,
+    found: Scored,
+    reached: Mapping[str, Reached],
+    words: Sequence[str],
+) -> list[str]:
+    """Return why a text is among the hits, in lines for people, by what counts.
+
+    Args:
+        memory: of the user.
+        asked: the question.
+        found: the text with the parts of its score.
+        reached: what the walk has reached.
+        words: the words of the question that the text has.
+    """
+    weights, parts, node_id = asked.weights, found.parts, found.node.id
+    reasons: list[str] = []
+    if parts.get("meaning", 0.0) > 0.1 * weights["meaning"]:
+        reasons.append(f"similar in meaning ({found.cosine:.2f})")
+    if words:
+        reasons.append(f"shares the words: {', '.join(words)}")
+    is_turn = isinstance(found.node, n.Message)
+    if is_turn and parts.get("around", 0.0) > 0.5 * weights["around"]:
+        reasons.append("so do the turns around it" if words else "the turns around it share words")
+    reasons += _named(memory, node_id, [*asked.names, *(asked.said_by - asked.names.keys())])
+    if parts.get("time", 0.0) > 0.5 * weights["time"]:
+        reasons.append("from the time that is asked for")
+    if parts.get("answer", 0.0) > 0.0 and (wanted := _wanted(asked.text)):
+        reasons.append(f"has {wanted}")
+    there = reached.get(node_id)
+    if there is not None and there.came_from is not None:
+        reasons.append(_path(memory, node_id, reached))
+    if "outdated" in parts and isinstance(found.node, n.Message):
+        reasons.append("what it says was replaced later")
+    elif "outdated" in parts:
+        reasons.append("the time for which it holds is over")
+    if isinstance(found.node, n.Memory) and found.node.retired_at is not None:
+        reasons.append(f"no longer holds ({found.node.retired_why or found.node.status})")
+    if not reasons:
+        reasons.append("recent" if "recency" in parts else "important")
+    return reasons
+
+
+def _wanted(question: str) -> str:
+    """Say what a question asks for, if it is a time or a number."""
+    wanted = cues.asks(question)
+    kinds = (("a time", wanted.time), ("a number", wanted.number))
+    return " or ".join(kind for kind, is_asked in kinds if is_asked and not wanted.name)
+
+
+def _named(memory: UserMemory, node_id: str, names: Sequence[str]) -> list[str]:
+    reasons: list[str] = []
+    for entity in names:
+        if memory.graph.edge(node_id, entity, n.CONTAINS_ENTITY) is not None:
+            reasons.append(f"mentions {memory.display(entity)}")
+        elif memory.graph.edge(node_id, entity, n.SENT_BY) is not None:
+            reasons.append(f"said by {memory.display(entity)}")
+        elif entity == n.USER_NODE and is_of_owner(memory, node_id):
+            reasons.append("about the user")
+    return reasons
+
+
+_STEP = {
+    n.PREVIOUS: "next to",
+    n.DERIVED_FROM: "said in",
+    n.CONTAINS_ENTITY: "mentions",
+    n.SUPERSEDES: "replaced",
+    n.RELATED_TO: "seen with",
+    n.SUMMARIZES: "summary of",
+    n.IN_TOPIC: "topic",
+}
+
+
+def _path(memory: UserMemory, node_id: str, reached: Mapping[str, Reached]) -> str:
+    """Return the way from a seed to a node: "2 steps: Oslo - works at - Ana - mentions - ..."."""
+    words: list[str] = []
+    here: str = node_id
+    steps = 0
+    while (there := reached[here]).came_from is not None:
+        words += [
+            memory.display(here) if steps else "this",
+            _STEP.get(there.via, there.via.replace("_", " ")),
+        ]
+        here = there.came_from
+        steps += 1
+    words.append(memory.display(here))
+    return f"{steps} {'step' if steps == 1 else 'steps'}: {' - '.join(reversed(words))}"

@@ -1,0 +1,76 @@
+"""From a question to the command that is sent: checked, its times read, and embedded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reverie import door
+from reverie.actors import commands as c
+from reverie.memory_graph.ids import Key, check_id
+from reverie.memory_graph.state import as_bytes
+from reverie.memory_graph.views import Hit
+from reverie.memory_graph.why import Explanation
+from reverie.results import SearchOptions
+from reverie.times import times_named
+
+if TYPE_CHECKING:
+    from reverie.runtime import Runtime
+
+CONTEXT_HITS = 50  # of a context block, by default
+
+
+def command(read: dict[str, Any], question: str, options: SearchOptions) -> c.Search:
+    """Return the checked command of a search, without its vector.
+
+    Args:
+        read: the fields that every read has.
+        question: in any language.
+        options: defaults as of `User.search`.
+
+    Raises:
+        TypeError: an unknown option, which would otherwise be ignored without a word.
+    """
+    if unknown := sorted(set(options) - set(SearchOptions.__annotations__)):
+        msg = f"a search has no option {', '.join(unknown)}"
+        raise TypeError(msg)
+    get, text = options.get, door.question(question)
+    as_of = door.optional_time(get("as_of"), "as_of")
+    return c.Search(
+        **read,
+        text=text,
+        times=times_named(text, read["now"] if as_of is None else as_of),
+        limit=door.limit(get("limit", 10)),
+        filters=door.filters(get("filters")),
+        types=door.types(get("types")),
+        as_of=as_of,
+        valid_at=door.optional_time(get("valid_at"), "valid_at"),
+        archived=bool(get("include_archived")),
+        retired=bool(get("include_retired")),
+    )
+
+
+def search(rt: Runtime, key: Key, asked: c.Search) -> list[Hit]:
+    """Embed a question and ask it."""
+    hits: list[Hit] = rt.call(_with_vector(rt, asked))
+    if rt.tracer is not None:
+        rt.tracer(key, {"question": asked.text, "hits": hits})
+    return hits
+
+
+def why(rt: Runtime, asked: c.Search, item_id: str) -> Explanation:
+    """Ask why an item is or is not among the hits of a search."""
+    told: Explanation = rt.call(
+        c.Why(
+            world=asked.world,
+            user_id=asked.user_id,
+            now=asked.now,
+            search=_with_vector(rt, asked),
+            item_id=check_id(item_id, "item_id"),
+        )
+    )
+    return told
+
+
+def _with_vector(rt: Runtime, asked: c.Search) -> c.Search:
+    embedder = rt.mind.for_reading(asked.world)
+    return asked.with_vector(as_bytes(embedder.embed([asked.text], "query")[0]), embedder.info.id)
