@@ -143,4 +143,3 @@ def test_actors_die_at_points(tmp_path: Path) -> None:
     assert (status, row.findings, row.is_clean) == (0, [], True)
     assert row.count == len(point_actors.SHORT)
     assert row.acknowledged > 10
-    assert row.figures["errors that a caller got"] > 0  # the answer that was lost
