@@ -43,7 +43,7 @@ from reverie.memory_graph.vectors import Hits
 from reverie.memory_graph.views import Hit, ItemType, item
 from reverie.memory_graph.visible import Moment, as_seen, is_visible, seen
 
-MOST_MEANING = 1.5
+MOST_MEANING = 1.5  # of a z-score divided by 5: a lone near text must not drown the rest
 POOL = 100  # candidates by all signals but meaning
 NEAR = 50  # candidates by meaning
 MENTIONS = 50  # candidates by each name in the question: the newest that mention it
