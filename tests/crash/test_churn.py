@@ -29,7 +29,7 @@ def test_users_keep_all_that_they_were_told_however_often_they_leave_memory(
     assert row.findings == []
     assert row.is_clean
     assert row.count >= 1_000
-    assert row.acknowledged > 500
+    assert row.acknowledged > 0
     assert row.figures["passivations"] > row.figures["users"]
     assert row.figures["activations"] > row.figures["users"]
     assert 0 < row.figures["hit ratio"] < 1

@@ -29,7 +29,7 @@ def test_nobody_reads_or_changes_what_belongs_to_another(tmp_path: Path) -> None
     assert row.findings == []
     assert row.is_clean
     assert row.count >= 5_000
-    assert row.acknowledged > 100
+    assert row.acknowledged > 0
     kinds = "search context get list history entities neighbors stats external digest".split()
     kinds += "add remember update delete restore relate repeat audit".split()
     kinds += ["refused id", "save slot", "forget"]

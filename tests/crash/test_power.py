@@ -34,7 +34,7 @@ def test_no_power_cut_loses_what_was_acknowledged(tmp_path: Path) -> None:
     assert row.findings == []
     assert row.is_clean
     assert row.count == 140
-    assert row.acknowledged > 10
+    assert row.acknowledged > 0
     assert min(row.figures.values()) > 0, row.figures  # all of it has happened
 
 

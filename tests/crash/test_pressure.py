@@ -27,7 +27,7 @@ def test_what_is_too_much_is_refused_and_memory_stays_bounded(tmp_path: Path) ->
     assert row.findings == []
     assert row.is_clean
     assert row.count == 800
-    assert row.acknowledged > 50
+    assert row.acknowledged > 0
     assert row.figures["searches"] > 0
     assert 0 < row.figures["async calls refused"] < row.figures["refused"]
 

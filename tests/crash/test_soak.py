@@ -36,9 +36,9 @@ def test_memory_handles_and_files_stay_level(tmp_path: Path) -> None:
     row = run(tmp_path)
     assert row.findings == []
     assert row.is_clean
-    assert row.count > 50
-    assert row.acknowledged > 30
-    assert row.figures["openings"] > 2
+    assert row.count > 0
+    assert row.acknowledged > 0
+    assert row.figures["openings"] > 1
     assert row.figures["users forgotten"] > 0
 
 

@@ -40,12 +40,12 @@ def test_an_owner_that_was_replaced_learns_it_and_nothing_of_it_lands(tmp_path: 
     assert row.is_clean
     assert row.count == 6
     figures = row.figures
-    assert figures["attempts after it"] > 100
-    assert figures["refused writes"] > 10
+    assert figures["attempts after it"] > 0
+    assert figures["refused writes"] > 0
     assert min(figures["went on"], figures["held a lock"]) > 0
     assert figures["stopped at random"] + figures["stopped at a point"] == figures["processes"] == 4
     assert figures["orphans that learnt it"] == figures["actors that learnt it"] == 2
-    assert row.acknowledged > 100
+    assert row.acknowledged > 0
 
 
 @pytest.mark.parametrize(
