@@ -47,7 +47,7 @@ from reverie.memory_graph.errors import (
 log = structlog.get_logger(__name__)
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024  # batches are small; Ray's default is 30% of the memory
-READS_PER_CALL = 128
+READS_PER_CALL = 256
 FIRST_PAUSE_S = 0.05
 LAST_PAUSE_S = 2.0
 

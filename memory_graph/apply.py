@@ -259,6 +259,7 @@ def _touch(memory: UserMemory, node_id: str, at: float) -> None:
         node.hits += 1
         node.last_access = at
         importance, sentiment = node.importance, node.sentiment
-    gain = decay.contribution(importance, sentiment)
-    for _, edge in graph.out(node_id, n.CONTAINS_ENTITY):
-        graph.touch(edge, at, gain, importance)
+    if mentioned := list(graph.out(node_id, n.CONTAINS_ENTITY)):
+        gain = decay.contribution(importance, sentiment)
+        for _, edge in mentioned:
+            graph.touch(edge, at, gain, importance)

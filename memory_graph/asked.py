@@ -104,9 +104,7 @@ class AskedFew:
         index: Documents,
         query_terms: QueryTerms,
         terms: Sequence[int],
-        found: tuple[
-            dict[int, float], dict[int, int], list[tuple[int, float, list[tuple[int, int]]]]
-        ],
+        found: tuple[list[float], list[int], list[tuple[int, float, list[tuple[int, int]]]]],
     ) -> None:
         """`found`: by row the score and the bits of the terms, by term (place, weight, entries)."""
         self._index, self._terms = index, len(terms)
@@ -115,10 +113,7 @@ class AskedFew:
 
     def array(self) -> Float64:
         """See `Asked.array`."""
-        scores = np.zeros(self._index.analysed)
-        if self._scores:
-            scores[list(self._scores)] = list(self._scores.values())
-        return scores
+        return np.array(self._scores)
 
     def entries(self) -> Entries:
         """See `Asked.entries`."""
@@ -133,7 +128,7 @@ class AskedFew:
 
     def top(self, k: int, allowed: Callable[[str], bool] | None = None) -> list[tuple[str, float]]:
         """See `Asked.top`."""
-        ranked = sorted([(-rounded(score), row) for row, score in self._scores.items()])
+        ranked = sorted([(-rounded(score), row) for row, score in enumerate(self._scores) if score])
         id_of = self._index.id_of
         if allowed is None:
             return [(id_of(row), -score / MILLION) for score, row in ranked[: max(0, k)]]
@@ -147,13 +142,13 @@ class AskedFew:
 
     def score(self, ids: Sequence[str]) -> list[float]:
         """See `Asked.score`."""
-        row_of, score = self._index.rows.get, self._scores.get
-        return [score(row_of(i, -1), 0.0) for i in ids]
+        row_of, scores = self._index.rows.get, self._scores
+        return [0.0 if (row := row_of(i)) is None else scores[row] for i in ids]
 
     def matched(self, ids: Sequence[str]) -> list[list[str]]:
         """See `Asked.matched`."""
         row_of, masks, of = self._index.rows.get, self._masks, self._words.of
-        return [of(masks.get(row_of(i, -1), 0)) for i in ids]
+        return [of(0 if (row := row_of(i)) is None else masks[row]) for i in ids]
 
 
 class AskedMany:

@@ -355,9 +355,10 @@ class MemoryGraph:
         direction only: a hub costs no more than any other node."""
         found: list[tuple[str, n.Edge | n.Relation]] = []
         for adjacency in (self.nx._succ[node_id], self.nx._pred[node_id]):  # noqa: SLF001
-            for other in islice(reversed(adjacency), limit):
-                for box in adjacency[other].values():
-                    found.append((other, box.data))  # noqa: PERF401 (measured: faster)
+            if adjacency:
+                for other in islice(reversed(adjacency), limit):
+                    for box in adjacency[other].values():
+                        found.append((other, box.data))  # noqa: PERF401 (measured: faster)
         return found
 
     def tails(self, node_id: str) -> KeysView[str]:

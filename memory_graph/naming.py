@@ -52,6 +52,8 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
 def speakers_named(memory: UserMemory, text: str, names: Mapping[str, str]) -> frozenset[str]:
     """Return the speakers that a question names, whole or by a short form ("Mel")."""
     speakers = memory.passages.speakers
+    if not speakers:
+        return frozenset()
     found = {s for s in names if s in speakers}
     telling = {surface.casefold() for _, surface in query_terms(text)}  # not "How" or "Did"
     words = [
@@ -59,7 +61,7 @@ def speakers_named(memory: UserMemory, text: str, names: Mapping[str, str]) -> f
         for w in _WORD.findall(text)
         if len(w) >= SHORT_NAME and w[0].isupper() and w.casefold() in telling
     ]
-    if words and speakers:
+    if words:
         for speaker in speakers:
             name = memory.display(speaker).casefold()
             if any(name.startswith(word.casefold()) for word in words):

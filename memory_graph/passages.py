@@ -59,25 +59,32 @@ class Passages:
         columns: the arrays of `_COLUMNS`, each of shape (count,).
         near: for each distance 1 to `REACH`: (rows that far before, rows that far after); -1 none.
         groups: node ids of the sessions, by number.
-        window: length in words of each row with what is around it, float64 (count,).
+        fixed: the signals that do not depend on a question, by name, float32 (count,): those that
+            are not 0 everywhere.
+        window_norm: what BM25 adds to the frequency of a word for the length of each row with what
+            is around it, float64 (count,).
+        group_norm: likewise of each session, float64 (groups,).
         norms: of the vector of each row mixed with those around; NaN is not computed yet.
     """
 
     __slots__ = (
         "_compactions",
         "_room",
+        "_text_rows",
         "_vector_rows",
         "_vector_version",
         "_vectors",
         "_vectors_seen",
         "columns",
         "count",
+        "fixed",
+        "group_norm",
         "groups",
         "has_turns",
         "near",
         "norms",
         "speakers",
-        "window",
+        "window_norm",
     )
 
     def __init__(self) -> None:
@@ -92,9 +99,12 @@ class Passages:
         self.speakers: dict[str, int] = {}
         self.has_turns = False
         self.near: list[tuple[Rows, Rows]] = []
-        self.window: Float64 = np.zeros(0)
+        self.window_norm: Float64 = np.zeros(0)
+        self.group_norm: Float64 = np.zeros(0)
+        self.fixed: dict[str, NDArray[np.float32]] = {}
         self.norms = np.zeros(0, np.float32)
         self._vector_rows: Rows = np.zeros(0, np.intp)
+        self._text_rows: Rows | None = None
         self._vectors: VectorTable | None = None
         self._vector_version = -1
         self._vectors_seen = 0
@@ -103,7 +113,9 @@ class Passages:
     def size_bytes(self) -> int:
         """Memory held."""
         per_row = sum(array.itemsize for array in self._room.values())
-        return len(self._room["at"]) * per_row + self.count * (8 * 2 * REACH + 20)
+        return len(self._room["at"]) * per_row + self.count * (
+            8 * 2 * REACH + 28 + 4 * len(self.fixed)
+        )
 
     # -- keeping up ----------------------------------------------------------------------
 
@@ -202,7 +214,16 @@ class Passages:
                     window[there] += weight * lengths[rows[there]]
                 back = np.where(back >= 0, before[back], NOBODY)
                 on = np.where(on >= 0, after[on], NOBODY)
-        self.window = window
+        self.window_norm = _norm(window)
+        turns = self.columns["is_turn"]
+        group = self.columns["group"][turns]
+        said = np.bincount(group, lengths[turns], minlength=len(self.groups))
+        self.group_norm = _norm(said.astype(np.float64, copy=False))
+        variety = self.columns["variety"].astype(np.float64)
+        apart = variety - variety.mean()
+        signals = {"length": apart / (float(variety.std()) or 1.0)}
+        signals |= {name: self.columns[name] for name in ("names", "replies", "asks")}
+        self.fixed = {name: x.astype(np.float32) for name, x in signals.items() if x.any()}
         self.norms = np.full(self.count, np.nan, np.float32)
 
     # -- vectors -------------------------------------------------------------------------
@@ -212,6 +233,7 @@ class Passages:
         if self._vectors is not table or self._vector_version != table.version:
             self._vectors, self._vector_version = table, table.version
             self._vector_rows = np.zeros(0, np.intp)
+            self._text_rows = None
             self.norms = np.full(self.count, np.nan, np.float32)
         if self._vectors_seen != len(table.ids):  # a turn may get its vector when it settles
             self._vectors_seen = len(table.ids)
@@ -222,19 +244,36 @@ class Passages:
             ]
             if any(row >= 0 for row in rows):
                 self._vector_rows[late] = rows
+                self._text_rows = None
                 self.norms = np.full(self.count, np.nan, np.float32)
         known = self._vector_rows.size
         if known < self.count:
             get = table.rows.get
             new = [NOBODY if i is None else get(i, NOBODY) for i in words.ids[known : self.count]]
             self._vector_rows = np.concatenate([self._vector_rows, np.array(new, np.intp)])
+            self._text_rows = None
         return self._vector_rows
+
+    def text_rows(self, words: WordIndex, table: VectorTable) -> Rows:
+        """Return the row of the text of each vector, -1 without one: intp (rows of the table,)."""
+        vectors = self.vector_rows(words, table)
+        if self._text_rows is None or self._text_rows.size != len(table.ids):
+            self._text_rows = np.full(len(table.ids), NOBODY, np.intp)
+            texts = np.flatnonzero(vectors >= 0)
+            self._text_rows[vectors[texts]] = texts
+        return self._text_rows
 
     def around(self, rows: Rows) -> Iterator[tuple[float, Rows]]:
         """Yield (weight, rows that far away or -1) of what is mixed into the vectors of `rows`."""
         for distance, (back, on) in enumerate(self.near[:MIX_REACH], 1):
             yield MIX**distance, back[rows]
             yield MIX**distance, on[rows]
+
+
+def _norm(lengths: Float64) -> Float64:
+    """Return what BM25 adds to the frequency of a word in texts of these lengths."""
+    mean = float(lengths.mean()) if lengths.size else 0.0
+    return K1 * (1 - B + B * lengths / (mean or 1.0))
 
 
 def _source(graph: MemoryGraph, node_id: str) -> n.Message | None:

@@ -14,12 +14,13 @@ from reverie.memory_graph.state import UserMemory
 
 
 class Question(NamedTuple):
-    """What a question asks for and names."""
+    """What a question asks for and names, and what the walk has reached."""
 
     text: str
     names: Mapping[str, str]
     said_by: frozenset[str]
     weights: Mapping[str, float]
+    reached: Mapping[str, Reached]
 
 
 class Scored(NamedTuple):
@@ -35,7 +36,6 @@ def reasons(
     memory: UserMemory,
     asked: Question,
     found: Scored,
-    reached: Mapping[str, Reached],
     words: Sequence[str],
 ) -> list[str]:
     """Return why a text is among the hits, in lines for people, by what counts.
@@ -44,27 +44,28 @@ def reasons(
         memory: of the user.
         asked: the question.
         found: the text with the parts of its score.
-        reached: what the walk has reached.
         words: the words of the question that the text has.
     """
     weights, parts, node_id = asked.weights, found.parts, found.node.id
+    is_turn = isinstance(found.node, n.Message)
     reasons: list[str] = []
     if parts.get("meaning", 0.0) > 0.1 * weights["meaning"]:
         reasons.append(f"similar in meaning ({found.cosine:.2f})")
     if words:
         reasons.append(f"shares the words: {', '.join(words)}")
-    is_turn = isinstance(found.node, n.Message)
     if is_turn and parts.get("around", 0.0) > 0.5 * weights["around"]:
         reasons.append("so do the turns around it" if words else "the turns around it share words")
-    reasons += _named(memory, node_id, [*asked.names, *(asked.said_by - asked.names.keys())])
+    if asked.names or asked.said_by:
+        names = [*asked.names, *(asked.said_by - asked.names.keys())]
+        reasons += _named(memory, node_id, names)
     if parts.get("time", 0.0) > 0.5 * weights["time"]:
         reasons.append("from the time that is asked for")
     if parts.get("answer", 0.0) > 0.0 and (wanted := _wanted(asked.text)):
         reasons.append(f"has {wanted}")
-    there = reached.get(node_id)
+    there = asked.reached.get(node_id)
     if there is not None and there.came_from is not None:
-        reasons.append(_path(memory, node_id, reached))
-    if "outdated" in parts and isinstance(found.node, n.Message):
+        reasons.append(_path(memory, node_id, asked.reached))
+    if "outdated" in parts and is_turn:
         reasons.append("what it says was replaced later")
     elif "outdated" in parts:
         reasons.append("the time for which it holds is over")

@@ -33,7 +33,7 @@ from reverie.memory_graph.naming import (
     speakers_named,
     terms_without,
 )
-from reverie.memory_graph.passages import Float64, Rows
+from reverie.memory_graph.passages import NOBODY, Float64, Rows
 from reverie.memory_graph.reasons import Question, Scored, reasons
 from reverie.memory_graph.signals import WEIGHTS
 from reverie.memory_graph.spread import Reached, spread
@@ -134,7 +134,7 @@ def _nearest(
     memory: UserMemory, queries: Sequence[Query], allowed: Sequence[Allowed]
 ) -> list[Hits]:
     """Return the nearest vectors of each query; those without a filter are looked up together."""
-    near = [Hits([], (0.0, 1.0))] * len(queries)
+    near = [Hits()] * len(queries)
     if memory.vectors is None:
         return near
     together: dict[int, list[int]] = {}
@@ -158,116 +158,131 @@ def _answer(look: _Look, given: _Given, allowed: Allowed) -> list[Hit]:
     if not memory.passages.count:
         return []
     columns, own, cheap = _columns(look, given, allowed)
-    best = _ranked(memory, cheap, max(POOL, 2 * given.query.limit), allowed)
+    best, scores = _ranked(memory, cheap, max(POOL, 2 * given.query.limit), allowed)
     ids = cast("Sequence[str]", memory.words.ids)  # of live rows
-    has_words = own.tolist()
-    worded = [(ids[row], score) for row, score in best if has_words[row] > 0]
-    seeds = _seeds(given.near, worded[:SEEDS], given.names)
+    worded = np.flatnonzero(own[best] > 0)[:SEEDS]
+    seeds = _seeds(
+        given.near,
+        [ids[row] for row in best[worded].tolist()],
+        scores[worded].tolist(),
+        given.names,
+    )
     reached = spread(memory.graph, seeds, given.query.moment)
-    pool = _pool(memory, given, [row for row, _ in best], reached, allowed)
-    if not pool:
+    pool = _pool(memory, given, best, reached, allowed)
+    if not pool.size:
         return []
-    rows = np.array(pool, np.intp)
-    found_ids = [ids[row] for row in pool]
-    parts = {name: column[rows] for name, column in columns.items()}
+    found_ids = [ids[row] for row in pool.tolist()]
+    parts = {name: column[pool] for name, column in columns.items()}
+    for name, column in memory.passages.fixed.items():
+        parts[name] = look.weights[name] * column[pool].astype(np.float64)
     masses = [r.mass if (r := reached.get(i)) is not None else 0.0 for i in found_ids]
     parts["graph"] = np.array(masses) * (look.weights["graph"] / (max(masses) or 1.0))
     if given.names:
         parts["entity"] = look.weights["entity"] * _mentions(memory, given.names, found_ids)
-    cosines = _meaning(look, given, rows, parts)
+    cosines = _meaning(look, given, pool, parts)
     found = _best(look, given.query, found_ids, parts, cosines)
+    question = Question(given.text, given.names, given.said_by, look.weights, reached)
     matched = given.asked.matched([f.node.id for f in found])
-    return [_hit(look, given, f, reached, words) for f, words in zip(found, matched, strict=True)]
+    return [_hit(look, question, f, words) for f, words in zip(found, matched, strict=True)]
 
 
 def _pool(
     memory: UserMemory,
     given: _Given,
-    best: list[int],
+    best: Rows,
     reached: Mapping[str, Reached],
     allowed: Allowed,
-) -> list[int]:
-    """Return the rows of the candidates: the best by all signals but meaning, the nearest by
-    meaning, what the walk has reached, and what mentions a name in the question."""
+) -> Rows:
+    """Return the rows of the candidates, ascending: the best by all signals but meaning, the
+    nearest by meaning, what the walk has reached, and what mentions a name in the question."""
     row_of = memory.words.rows
-    rows = dict.fromkeys(best)
-    further = [i for i, _ in given.near]
-    further += [i for i in reached if i[0] in TEXTS]
+    is_chosen = np.zeros(memory.passages.count + 1, np.bool_)  # one more, for -1
+    is_chosen[best] = True
+    if memory.vectors is not None and given.near:
+        rows = memory.passages.text_rows(memory.words, memory.vectors.table)
+        is_chosen[rows[given.near.rows]] = True
+    further = [i for i in reached if i[0] in TEXTS]
     for entity in given.names:
         further += memory.graph.newest_tails(entity, MENTIONS)
     for node_id in further:
-        row = row_of.get(node_id)
-        if row is not None and row not in rows and (allowed is None or allowed(node_id)):
-            rows[row] = None
-    return list(rows)
+        row = row_of.get(node_id, NOBODY)
+        if not is_chosen[row] and (allowed is None or allowed(node_id)):
+            is_chosen[row] = True
+    return np.flatnonzero(is_chosen[:-1])
 
 
 def _ranked(
     memory: UserMemory, cheap: Float64, wanted: int, allowed: Allowed
-) -> list[tuple[int, float]]:
-    """Return the rows of the highest scores, best first; those of -inf never."""
+) -> tuple[Rows, Float64]:
+    """Return the rows of the highest scores, best first, and these; those of -inf never."""
     if allowed is None:
         if cheap.size <= SMALL:
-            rows = np.argsort(-cheap, kind="stable")[
-                : min(wanted, np.count_nonzero(cheap > -np.inf))
-            ]
-            return list(zip(rows.tolist(), cheap[rows].tolist(), strict=True))
-        rows, scores = top(cheap, wanted)
-        return list(zip(rows.tolist(), scores.tolist(), strict=True))
+            rows = np.argsort(-cheap, kind="stable")[:wanted]
+            rows = rows[: np.count_nonzero(cheap > -np.inf)]
+            return rows, cheap[rows]
+        return top(cheap, wanted)
     ids = cast("Sequence[str]", memory.words.ids)
     found = top_accepted(cheap, wanted, lambda row: allowed(ids[row]))
-    return [(row, score) for row, score in found if score > -math.inf]
+    kept = [(row, score) for row, score in found if score > -math.inf]
+    return np.array([row for row, _ in kept], np.intp), np.array([score for _, score in kept])
 
 
-def _sum(columns: Mapping[str, Float64], count: int) -> Float64:
-    total = np.zeros(count)
-    for column in columns.values():
-        total += column
-    return total
-
-
-def _columns(
-    look: _Look, given: _Given, allowed: Allowed
-) -> tuple[dict[str, Float64], Float64, Float64]:
-    """Return the weighted signals of all texts, but those that are computed of candidates alone;
-    BM25 of each text; and the sum of the signals, -inf for texts that have nothing to do with the
-    question."""
+def _worded(look: _Look, given: _Given, own: Float64, allowed: Allowed) -> dict[str, Float64]:
+    """Return the weighted signals that come from the words of the question; `own` is BM25."""
     memory, weights, query = look.memory, look.weights, given.query
-    passages, words = memory.passages, memory.words
-    own = given.asked.array()
+    passages = memory.passages
     columns: dict[str, Float64] = {}
-    ids = cast("Sequence[str]", words.ids)
+    ids = cast("Sequence[str]", memory.words.ids)
 
-    def share(name: str, raw: Float64) -> None:
-        """Add a signal, divided by the best that may be seen."""
+    def share(raw: Float64, *names: str) -> None:
+        """Add a signal by one or more names, divided by the best that may be seen."""
         if allowed is None:
             most = float(raw.max())
         else:
             most = next((x for _, x in top_accepted(raw, 1, lambda row: allowed(ids[row]))), 0.0)
         if most > 0:
-            columns[name] = raw * (weights[name] / most)
+            for name in names:
+                columns[name] = raw * (weights[name] / most)
 
-    share("words", own)
     if passages.has_turns:
         entries = given.asked.entries()
         if query.moment.as_of is not None:  # what was said later does not count
             known = passages.columns["recorded"][entries.row] <= query.moment.as_of
             place, row, times, weight = entries
             entries = Entries(place[known], row[known], times[known], weight)
-        share("around", signals.around(entries, passages))
-        share("session", signals.session(entries, passages, words.lengths))
-    elif "words" in columns:  # nothing is around
-        columns["around"] = columns["words"] * (weights["around"] / (weights["words"] or 1.0))
+        share(own, "words")
+        share(signals.around(entries, passages), "around")
+        share(signals.session(entries, passages), "session")
+    else:  # nothing is around
+        share(own, "words", "around")
+    return columns
+
+
+def _columns(
+    look: _Look, given: _Given, allowed: Allowed
+) -> tuple[dict[str, Float64], Float64, Float64]:
+    """Return the weighted signals of all texts that depend on the question, but those that are
+    computed of candidates alone; BM25 of each text; and the sum of these and of the fixed signals,
+    -inf for texts that have nothing to do with the question."""
+    memory, weights, query = look.memory, look.weights, given.query
+    passages, words = memory.passages, memory.words
+    own = given.asked.array()
+    columns = _worded(look, given, own, allowed)
     if (spoken := signals.speaker(passages, given.said_by)) is not None:
         columns["speaker"] = weights["speaker"] * spoken
     if query.times:
         columns["time"] = weights["time"] * signals.time(passages, query.times)
-    about = {name: column for name, column in columns.items() if name != "session"}
-    nothing = _sum(about, passages.count) <= 0
+    cheap = np.zeros(passages.count)
+    for name, column in columns.items():
+        if name != "session":  # that alone brings nothing up
+            cheap += column
+    nothing = cheap <= 0
+    if "session" in columns:
+        cheap += columns["session"]
     if (answers := signals.answer(passages, given.text)) is not None:
         columns["answer"] = weights["answer"] * answers
-    columns |= look.static()
-    cheap = _sum(columns, passages.count)
+        cheap += columns["answer"]
+    cheap += look.fixed()
     cheap[nothing] = -np.inf
     if (dead := words.dead_rows).size:
         cheap[dead] = -np.inf
@@ -347,12 +362,14 @@ def _allowed(memory: UserMemory, query: Query) -> Allowed:
     return lambda node_id: node_id not in veiled or judge(node_id)
 
 
-def _seeds(near: Hits, best: list[tuple[str, float]], names: Mapping[str, str]) -> dict[str, float]:
+def _seeds(
+    near: Hits, best: Sequence[str], scores: Sequence[float], names: Mapping[str, str]
+) -> dict[str, float]:
     seeds: dict[str, float] = {}
     for node_id, cosine in near[:SEEDS]:
         seeds[node_id] = max(0.0, (cosine - near.mean) / near.std / signals.Z_SPREAD)
-    highest = best[0][1] if best else 1.0
-    for node_id, score in best:
+    highest = scores[0] if scores else 1.0
+    for node_id, score in zip(best, scores, strict=True):
         seeds[node_id] = seeds.get(node_id, 0.0) + max(0.0, score / (highest or 1.0))
     for entity in names:
         seeds[entity] = seeds.get(entity, 0.0) + 1.0
@@ -372,30 +389,33 @@ def _best(
     other candidate can come among the best any more.
     """
     weights, limit = look.weights, len(ids) if query.whole else query.limit
-    ranked: list[float] = _sum(parts, len(ids)).tolist()
+    matrix = np.array(list(parts.values()))
+    sums = matrix.sum(axis=0)
+    ranked: list[float] = sums.tolist()
     most = max(0.0, weights["recency"]) + max(0.0, weights["importance"])
     states: dict[int, _State] = {}
     bar: list[float] = []  # the best scores so far, as a heap
-    for at in sorted(range(len(ids)), key=ranked.__getitem__, reverse=True):
+    for at in np.argsort(-sums, kind="stable").tolist():
         if len(bar) >= limit and ranked[at] + most < bar[0]:
             break
-        state = states[at] = look.state(ids[at])
+        node_id = ids[at]
+        state = states[at] = look.states.get(node_id) or look.judge(node_id)
         ranked[at] += state.recency + state.importance + state.outdated
         (heappush if len(bar) < limit else heappushpop)(bar, ranked[at])
     # Stable, so that what is equal in score and time stays in the order in which it was found.
     order = sorted(states, key=lambda at: (-rounded(ranked[at]), -states[at].at))[:limit]
     names, places = list(parts), np.array(order, np.intp)
-    shown = [parts[name][places].tolist() for name in names]
+    shown: list[list[float]] = matrix[:, places].T.tolist()
     found: list[Scored] = []
-    for place, at in enumerate(order):
+    for at, values, cosine in zip(order, shown, cosines[places].tolist(), strict=True):
         state = states[at]
-        own = {name: x for name, column in zip(names, shown, strict=True) if (x := column[place])}
+        own = {name: value for name, value in zip(names, values, strict=True) if value}
         own["recency"] = state.recency
         if state.importance:
             own["importance"] = state.importance
         if state.outdated:
             own["outdated"] = state.outdated
-        found.append(Scored(state.node, float(cosines[at]), own, sum(own.values())))
+        found.append(Scored(state.node, cosine, own, sum(own.values())))
     return found
 
 
@@ -415,40 +435,28 @@ class _Look:
 
     def __init__(self, memory: UserMemory, moment: Moment, weights: Mapping[str, float]) -> None:
         self.memory, self.moment, self.weights = memory, moment, weights
-        self._static: dict[str, Float64] | None = None
+        self._fixed: Float64 | None = None
         self._now = moment.now if moment.as_of is None else moment.as_of
-        self._states: dict[str, _State] = {}
+        self.states: dict[str, _State] = {}  # of the nodes that were judged
         self._fields: dict[str, dict[str, object]] = {}
 
-    def static(self) -> dict[str, Float64]:
-        """Return the weighted signals that do not depend on the question."""
-        if self._static is None:
-            passages, weights = self.memory.passages, self.weights
-            columns = passages.columns
-            self._static = {"length": weights["length"] * signals.length(passages)}
-            for name in ("names", "replies", "asks"):
-                if columns[name].any():
-                    self._static[name] = weights[name] * columns[name].astype(np.float64)
-        return self._static
-
-    def state(self, node_id: str) -> _State:
-        """Return the parts of a candidate that depend on itself alone."""
-        found = self._states.get(node_id)
-        if found is None:
-            found = self._states[node_id] = self._judge(node_id)
-        return found
+    def fixed(self) -> Float64:
+        """Return the weighted sum of the signals that do not depend on the question."""
+        if self._fixed is None:
+            self._fixed = np.zeros(self.memory.passages.count)
+            for name, column in self.memory.passages.fixed.items():
+                self._fixed += self.weights[name] * column
+        return self._fixed
 
     def fields(self, node: Readable) -> dict[str, object]:
         """Return the set fields of an `Item`; they are shared, so copy what can be changed."""
         found = self._fields.get(node.id)
         if found is None:
-            fields = item(self.memory, node)
-            # What is empty by default need not be set on every hit.
-            found = {k: v for k, v in fields.items() if v is not None and v != ()}
-            self._fields[node.id] = found
+            found = self._fields[node.id] = item(self.memory, node)
         return found
 
-    def _judge(self, node_id: str) -> _State:
+    def judge(self, node_id: str) -> _State:
+        """Return the parts of a candidate that depend on itself alone, and keep them."""
         weights, moment, now = self.weights, self.moment, self._now
         node = self.memory.graph.node(node_id)
         assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
@@ -467,7 +475,9 @@ class _Look:
                 outdated = weights["outdated"]
         else:
             at = node.to_at
-        return _State(node, at, weights["recency"] * decay.recency(at, now), importance, outdated)
+        recency = weights["recency"] * decay.recency(at, now)
+        found = self.states[node_id] = _State(node, at, recency, importance, outdated)
+        return found
 
 
 def is_outdated(memory: UserMemory, message: n.Message) -> bool:
@@ -480,30 +490,15 @@ def is_outdated(memory: UserMemory, message: n.Message) -> bool:
 # -- reasons ---------------------------------------------------------------------------
 
 
-def _hit(
-    look: _Look,
-    given: _Given,
-    found: Scored,
-    reached: Mapping[str, Reached],
-    words: Sequence[str],
-) -> Hit:
-    moment = given.query.moment
-    if moment.as_of is not None and isinstance(found.node, n.Memory):
-        found = found._replace(node=as_seen(found.node, moment))
+def _hit(look: _Look, question: Question, found: Scored, words: Sequence[str]) -> Hit:
+    if look.moment.as_of is not None and isinstance(found.node, n.Memory):
+        found = found._replace(node=as_seen(found.node, look.moment))
     fields = look.fields(found.node)
-    if fields.get("metadata"):
+    if "metadata" in fields:
         fields = fields | {"metadata": deepcopy(fields["metadata"])}  # each hit has its own
     return Hit(
         **fields,  # type: ignore[arg-type]
         score=found.score,
         parts=found.parts,
-        reasons=tuple(
-            reasons(
-                look.memory,
-                Question(given.text, given.names, given.said_by, look.weights),
-                found,
-                reached,
-                words,
-            )
-        ),
+        reasons=tuple(reasons(look.memory, question, found, words)),
     )

@@ -41,7 +41,6 @@ from reverie.memory_graph.passages import (
     SAYS_NAMES,
     SAYS_NUMBER,
     SAYS_TIME,
-    B,
     Float64,
     Passages,
     Rows,
@@ -94,13 +93,11 @@ def around(entries: Entries, passages: Passages) -> Float64:
     total = np.bincount(flat, weights=np.concatenate(amounts), minlength=weight.size * count)
     found = np.flatnonzero(total)
     at, amount = found % count, total[found]
-    window = passages.window
-    norm = K1 * (1 - B + B * window[at] / (window.mean() or 1.0))
-    part = weight[found // count] * amount / (amount + norm)
+    part = weight[found // count] * amount / (amount + passages.window_norm[at])
     return np.bincount(at, weights=part, minlength=count).astype(np.float64, copy=False)
 
 
-def session(entries: Entries, passages: Passages, lengths: NDArray[np.unsignedinteger]) -> Float64:
+def session(entries: Entries, passages: Passages) -> Float64:
     """Return for each text BM25 of the session that it belongs to, taken as one document."""
     groups = len(passages.groups)
     column = passages.columns
@@ -115,10 +112,7 @@ def session(entries: Entries, passages: Passages, lengths: NDArray[np.unsignedin
     ).reshape(weight.size, groups)
     having = np.count_nonzero(amount, axis=1)
     idf = np.log1p((groups - having + 0.5) / (having + 0.5)) * (K1 + 1)
-    turns = column["is_turn"]
-    length = np.bincount(group[turns], weights=lengths[turns], minlength=groups)
-    norm = K1 * (1 - B + B * length / (length.mean() or 1.0))
-    scores = (idf[:, None] * amount / (amount + norm)).sum(axis=0)
+    scores = (idf[:, None] * amount / (amount + passages.group_norm)).sum(axis=0)
     found: Float64 = np.where(group >= 0, scores[group], 0.0)
     return found
 
@@ -159,13 +153,6 @@ def speaker(passages: Passages, named: Iterable[str]) -> Float64 | None:
     who = passages.columns["speaker"]
     found: Float64 = np.isin(who, numbers).astype(np.float64)
     return found
-
-
-def length(passages: Passages) -> Float64:
-    """Return the z-score of the number of different words, logarithmic."""
-    variety = passages.columns["variety"].astype(np.float64)
-    spread = float(variety.std())
-    return (variety - variety.mean()) / spread if spread else np.zeros(passages.count)
 
 
 def mixed(

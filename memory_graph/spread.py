@@ -64,8 +64,12 @@ def spread(graph: MemoryGraph, seeds: Mapping[str, float], moment: Moment) -> di
     heap: list[tuple[float, str]] = []
     for node_id, weight in seeds.items():
         if weight > 0:  # so that total is positive here
-            reached[node_id] = Reached(residual=weight / total)
-            heap.append((-weight / total, node_id))
+            share = weight / total
+            if graph.degree(node_id):
+                reached[node_id] = Reached(residual=share)
+                heap.append((-share, node_id))
+            else:  # nothing leads on from here
+                reached[node_id] = Reached(mass=share)
     heapify(heap)
     for _ in range(MAX_PUSHES):
         while heap and -heap[0][0] != reached[heap[0][1]].residual:

@@ -244,6 +244,9 @@ def _query_terms(text: str, language: str) -> tuple[tuple[str, str], ...]:
     return tuple((term, shown[start:end]) for term, start, end in _pieces(folded, language))
 
 
+_UNSPACED = frozenset("JKHT")  # classes of characters that are written without spaces
+
+
 def join_surfaces(surfaces: list[str]) -> list[str]:
     """Return surfaces for people: once each, and neighbouring pairs of characters made whole.
 
@@ -251,7 +254,7 @@ def join_surfaces(surfaces: list[str]) -> list[str]:
     """
     joined: list[str] = []
     for surface in surfaces:
-        unspaced = surface.translate(_CLASSES)[:1] in {"J", "K", "H", "T"}
+        unspaced = not surface.isascii() and surface.translate(_CLASSES)[:1] in _UNSPACED
         if unspaced and len(surface) > 1 and joined and joined[-1][-1] == surface[0]:
             joined[-1] += surface[1:]
         elif not any(surface == known or (unspaced and surface in known) for known in joined):

@@ -23,6 +23,7 @@ MILLION = 1_000_000  # 10 to the power of DECIMALS
 _MARGIN = 2e-6  # scores further apart than this keep their order when rounded or rescored
 _MAX_RESCORED = 1024  # equal scores further down are in no promised order
 SMALL = 512
+_BLOCK = 16
 _FIRST_CHUNK = 64
 _CHUNK_GROWTH = 8
 
@@ -55,12 +56,35 @@ def top(
         order = np.argsort(-rounded, kind="stable")[:k]
         order = order[rounded[order] > -np.inf]
         return order, rounded[order]
-    floor = -np.inf if k == scores.size else np.partition(scores, scores.size - k)[-k] - _MARGIN
-    found = np.flatnonzero(scores >= floor) if floor > -np.inf else np.flatnonzero(scores > floor)
+    found = _highest(scores, k)
     exact = rescore(found) if rescore and found.size <= _MAX_RESCORED else scores[found]
     rounded = exact.astype(np.float64).round(DECIMALS)
     order = np.argsort(-rounded, kind="stable")[:k]
     return found[order], rounded[order]
+
+
+def _highest(scores: Scores, k: int) -> Positions:
+    """Return, in order, the positions of the `k` highest scores and of what is as good as the last
+    of these; none of -inf."""
+    blocks = scores.size // _BLOCK
+    if k >= scores.size:
+        return np.flatnonzero(scores > -np.inf)
+    if blocks > 2 * k:
+        # The k-th best of the blocks' best is no better than the k-th best of all, and choosing
+        # among few is many times as quick.
+        best = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+        floor = np.partition(best, blocks - k)[-k] - _MARGIN
+        found = (
+            np.flatnonzero(scores >= floor) if floor > -np.inf else np.flatnonzero(scores > floor)
+        )
+        if found.size <= k:
+            return found
+        chosen = scores[found]
+        last = np.partition(chosen, found.size - k)[-k]
+        highest: Positions = found[chosen >= last - _MARGIN]
+        return highest
+    floor = np.partition(scores, scores.size - k)[-k] - _MARGIN
+    return np.flatnonzero(scores >= floor) if floor > -np.inf else np.flatnonzero(scores > floor)
 
 
 def top_accepted(

@@ -6,10 +6,9 @@ and stays until `compact` closes the gaps. Not thread-safe.
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +25,63 @@ MIN_DEAD = 16
 _MIN_STD = 1e-6
 _GROWTH = 1.25  # not 2: resident memory is what limits the number of users
 _CHUNK_ROWS = 1024
+_NO_ROWS = np.empty(0, np.intp)
+_NO_COSINES = np.empty(0, np.float64)
 
 
-class Hits(list[tuple[str, float]]):
-    """`(id, cosine)`, best first, with `mean` and `std` of the query's cosines with all rows, and
-    those cosines by row where they were all computed."""
+class Hits(Sequence[tuple[str, float]]):
+    """What a search found: `(id, cosine)`, best first; valid until the table changes.
 
-    __slots__ = ("mean", "scores", "std")
+    Attributes:
+        rows: of the table, intp (hits,).
+        cosines: theirs, float64 (hits,).
+        mean, std: of the query's cosines with all rows; std is never 0.
+        scores: the cosines by row, float32 (rows of the table,), where all were computed exactly.
+    """
+
+    __slots__ = ("_ids", "cosines", "mean", "rows", "scores", "std")
 
     def __init__(
         self,
-        hits: Iterable[tuple[str, float]],
-        background: tuple[float, float],
-        scores: list[float] | None = None,
+        ids: Sequence[str | None] = (),
+        rows: Rows = _NO_ROWS,
+        cosines: NDArray[np.float64] = _NO_COSINES,
+        background: tuple[float, float] = (0.0, 1.0),
+        scores: Float32 | None = None,
     ) -> None:
-        super().__init__(hits)
+        self._ids, self.rows, self.cosines, self.scores = ids, rows, cosines, scores
         self.mean, self.std = background
-        self.scores = scores
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, float]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[str, float]]: ...
+
+    def __getitem__(self, place: int | slice) -> tuple[str, float] | list[tuple[str, float]]:
+        if isinstance(place, slice):
+            return self._named(self.rows[place], self.cosines[place])
+        return self._named(
+            self.rows[place : place + 1 or None], self.cosines[place : place + 1 or None]
+        )[0]
+
+    def __iter__(self) -> Iterator[tuple[str, float]]:
+        return iter(self[:])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _named(self, rows: Rows, cosines: NDArray[np.float64]) -> list[tuple[str, float]]:
+        ids = self._ids
+        return [
+            (cast("str", ids[row]), cosine)  # live rows have one
+            for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True)
+        ]
 
 
 class VectorTable:
@@ -178,30 +217,27 @@ class VectorTable:
         again = None if exact else recomputed
         if allowed is None:
             rows, cosines = top(scores, k, again)
-            found = list(zip(rows.tolist(), cosines.tolist(), strict=True))
         else:
             found = top_accepted(scores, k, lambda row: allowed(self.id_of(row)), again)
-        named = [(self.id_of(row), cosine) for row, cosine in found]
-        return Hits(named, background, scores.tolist() if exact else None)
+            rows = np.array([row for row, _ in found], np.intp)
+            cosines = np.array([cosine for _, cosine in found], np.float64)
+        return Hits(self.ids, rows, cosines, background, scores if exact else None)
 
     def ranked_small(self, queries: Sequence[Float32], k: int) -> list[Hits]:
         """Return what `ranked` does for several queries over at most `SMALL` rows: most users are
         small, and then the calls cost more than the numbers."""
         count = len(self.ids)
         if not count or not queries:
-            return [Hits([], (0.0, 1.0), []) for _ in queries]
+            return [Hits(scores=np.zeros(0, np.float32)) for _ in queries]
         scores = np.stack([self.product(query) for query in queries])
-        backgrounds = [self.spread(row) for row in scores]
+        live = np.delete(scores, self.dead, axis=1) if self.dead else scores
+        backgrounds = spreads(live)
         scores[:, self.dead] = -np.inf
         ranking = scores.astype(np.float64).round(DECIMALS)
         order = np.argsort(-ranking, axis=1, kind="stable")[:, : max(0, min(k, len(self.rows)))]
-        ids = self.ids
-        return [
-            Hits([(cast("str", ids[row]), by_row[row]) for row in rows], background, every)
-            for rows, by_row, background, every in zip(
-                order.tolist(), ranking.tolist(), backgrounds, scores.tolist(), strict=True
-            )
-        ]
+        cosines = np.take_along_axis(ranking, order, axis=1)
+        found = zip(order, cosines, backgrounds, scores, strict=True)
+        return [Hits(self.ids, *one) for one in found]
 
     def product(self, query: Float32) -> Float32:
         """Return the cosines of all rows, float32 (rows,); of few rows, each as `cosines` does."""
@@ -222,17 +258,13 @@ class VectorTable:
         return products
 
     def spread(self, scores: Float32) -> tuple[float, float]:
-        """Return mean and standard deviation of the scores of live rows, as `spread` does."""
-        return spread(np.delete(scores, self.dead) if self.dead else scores)
+        """Return mean and standard deviation of the scores of live rows, as `spreads` does."""
+        live = np.delete(scores, self.dead) if self.dead else scores
+        return spreads(live[None, :])[0]
 
-    def similarities(
-        self, query: Float32, ids: Sequence[str], scores: Sequence[float] | None = None
-    ) -> list[float]:
-        """Return the cosines of given ids; NaN for an unknown one. `scores` are those of all
-        rows, when they are known."""
+    def similarities(self, query: Float32, ids: Sequence[str]) -> list[float]:
+        """Return the cosines of given ids; NaN for an unknown one."""
         get = self.rows.get
-        if scores is not None:
-            return [math.nan if (row := get(i)) is None else scores[row] for i in ids]
         rows = np.array([get(node_id, -1) for node_id in ids], np.intp)
         known = rows >= 0
         out = np.full(len(ids), np.nan, np.float32)
@@ -251,11 +283,12 @@ class VectorTable:
         self._room.resize((room, self.dim), refcheck=False)
 
 
-def spread(cosines: Float32) -> tuple[float, float]:
-    """Return mean and standard deviation (never 0); (0, 1) without any."""
-    size = cosines.size
+def spreads(cosines: Float32) -> list[tuple[float, float]]:
+    """Return mean and standard deviation (never 0) of each row; (0, 1) without columns."""
+    size = cosines.shape[1]
     if not size:
-        return 0.0, 1.0
-    mean = float(cosines.sum()) / size
-    apart = cosines - np.float32(mean)  # before squaring: cosines may all lie near 0.85
-    return mean, max(math.sqrt(float(apart @ apart) / size), _MIN_STD)
+        return [(0.0, 1.0)] * len(cosines)
+    mean = cosines.sum(axis=1) / np.float32(size)
+    apart = cosines - mean[:, None]  # before squaring: cosines may all lie near 0.85
+    std = np.sqrt(np.einsum("ij,ij->i", apart, apart) / np.float32(size))
+    return list(zip(mean.tolist(), np.maximum(std, _MIN_STD).tolist(), strict=True))

@@ -37,7 +37,7 @@ from reverie.memory_graph.vector_table import (
     Hits,
     Rows,
     VectorTable,
-    spread,
+    spreads,
 )
 
 __all__ = ["EF", "EXACT_LIMIT", "Hits", "VectorIndex"]
@@ -263,9 +263,10 @@ class VectorIndex:
             InvalidValueError: a query of another dimension, or not finite.
         """
         query = self._table.checked(query, self.dim)
+        k = max(0, k)
         near = self._approximate(query, k, allowed) if self._is_indexed else None
         if near is not None:
-            return Hits(near, self.background(query))
+            return Hits(self._table.ids, *near, self.background(query))
         if allowed is None and len(self._table.ids) <= SMALL:
             return self._table.ranked_small([query], k)[0]
         return self._table.ranked(query, self._table.product(query), k, allowed)
@@ -277,17 +278,9 @@ class VectorIndex:
         checked = [self._table.checked(query, self.dim) for query in queries]
         return self._table.ranked_small(checked, k)
 
-    def similarities(
-        self, query: Float32, ids: Sequence[str], hits: Hits | None = None
-    ) -> list[float]:
-        """Return the cosines of given ids; NaN for an unknown one.
-
-        `hits` is what `search` has just returned for the same query; it may save the product.
-        """
-        scores = None if hits is None else hits.scores
-        if scores is None:
-            query = self._table.checked(query, self.dim)
-        return self._table.similarities(query, ids, scores)
+    def similarities(self, query: Float32, ids: Sequence[str]) -> list[float]:
+        """Return the cosines of given ids; NaN for an unknown one."""
+        return self._table.similarities(self._table.checked(query, self.dim), ids)
 
     @property
     def table(self) -> VectorTable:
@@ -318,7 +311,7 @@ class VectorIndex:
             rows = self._table.live_rows()
             chosen = rows[np.linspace(0, rows.size - 1, _SAMPLE_ROWS).astype(np.intp)]
             self._sample = self._table.matrix[chosen]
-        return spread(self._sample @ query)
+        return spreads((self._sample @ query)[None, :])[0]
 
     @property
     def _is_indexed(self) -> bool:
@@ -326,23 +319,27 @@ class VectorIndex:
 
     def _approximate(
         self, query: Float32, k: int, allowed: Callable[[str], bool] | None
-    ) -> list[tuple[str, float]] | None:
-        """Return what the hnswlib index finds; None when exact search has to answer."""
+    ) -> tuple[Rows, NDArray[np.float64]] | None:
+        """Return the rows and cosines that the hnswlib index finds; None when exact search has to
+        answer."""
         judged = cache(allowed) if allowed else None  # a wider search meets the same ids again
         fetch = max(k, self._ef)
         while self._graph and fetch <= _MAX_FETCH:
             rows = self._graph.search(query, fetch)
             if rows is None:
                 break
-            hits: list[tuple[str, float]] = []
             # Ties are broken among those that can come up; hnswlib's own order will do beyond.
             rows = np.sort(rows[: max(2 * k, _RESCORED)] if judged is None else rows)
             order, cosines = top(self._table.cosines(query, rows), fetch)
-            for row, cosine in zip(rows[order].tolist(), cosines.tolist(), strict=True):
-                if len(hits) < k and (judged is None or judged(self._table.id_of(row))):
-                    hits.append((self._table.id_of(row), cosine))
-            if len(hits) >= k or fetch >= len(self):
-                return hits
+            rows = rows[order]
+            if judged is not None:
+                kept: list[int] = []
+                for place, row in enumerate(rows.tolist()):
+                    if len(kept) < k and judged(self._table.id_of(row)):
+                        kept.append(place)
+                rows, cosines = rows[kept], cosines[kept]
+            if rows.size >= k or fetch >= len(self):
+                return rows[:k], cosines[:k]
             fetch *= 4
         return None
 

@@ -11,6 +11,18 @@ from reverie.memory_graph import nodes as n
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.visible import Moment, as_seen
 
+# Of a memory: what few have.
+_SELDOM = (
+    "valid_from",
+    "valid_to",
+    "retired_at",
+    "retired_why",
+    "told_by",
+    "pinned",
+    "slot",
+    "tags",
+)
+
 ItemType: TypeAlias = Literal["memory", "message", "summary"]
 
 
@@ -97,65 +109,58 @@ class RelationView(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
 
 
 def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str, object]:
-    """Return the fields of an `Item` of a node."""
-    fields: dict[str, object]
+    """Return the fields of an `Item` of a node, without most of those that have their defaults."""
     linked = memory.graph.heads_by_kind(node.id)
     display = memory.display
+    fields: dict[str, object] = {
+        "id": node.id,
+        "text": node.text,
+        "recorded_at": node.recorded_at,
+    }
     match node:
         case n.Message():
-            return {
-                "id": node.id,
+            fields |= {
                 "type": "message",
-                "text": node.text,
                 "at": node.said_at,
-                "recorded_at": node.recorded_at,
                 "status": node.status,
                 "session": display(node.session),
                 "speaker": node.speaker,
                 "role": node.role,
-                "external_id": node.external_id,
-                "entities": tuple(map(display, linked.get(n.CONTAINS_ENTITY, ()))),
-                "metadata": deepcopy(node.metadata),  # the graph's own is nobody else's
             }
+            if node.external_id is not None:
+                fields["external_id"] = node.external_id
         case n.Summary():
-            fields = {
+            fields |= {
                 "type": "summary",
                 "at": node.to_at,
                 "retired_at": node.retired_at,
                 "status": "active" if node.retired_at is None else "superseded",
             }
         case n.Memory():
-            fields = {
+            fields |= {
                 "type": "memory",
                 "at": node.recorded_at if node.valid_from is None else node.valid_from,
                 "kind": node.kind,
                 "status": node.status,
-                "valid_from": node.valid_from,
-                "valid_to": node.valid_to,
-                "retired_at": node.retired_at,
-                "retired_why": node.retired_why,
                 "importance": node.importance,
                 "confidence": node.confidence,
                 "provenance": node.provenance,
-                "told_by": node.told_by,
-                "pinned": node.pinned,
-                "slot": node.slot,
                 "hits": node.hits,
-                "tags": node.tags,
-                "metadata": deepcopy(node.metadata),  # the graph's own is nobody else's
-                "topics": tuple(map(display, linked.get(n.IN_TOPIC, ()))),
             }
-    sources = tuple(linked.get(n.DERIVED_FROM, ()))
-    fields |= {
-        "id": node.id,
-        "text": node.text,
-        "recorded_at": node.recorded_at,
-        "sources": sources,
-        "entities": tuple(map(display, linked.get(n.CONTAINS_ENTITY, ()))),
-    }
-    if sources and isinstance(first := memory.graph.node(sources[0]), n.Message):
-        fields["session"] = display(first.session)
-        fields["speaker"] = first.speaker
+            for name in _SELDOM:
+                if (value := getattr(node, name)) is not None:
+                    fields[name] = value
+            if n.IN_TOPIC in linked:
+                fields["topics"] = tuple(map(display, linked[n.IN_TOPIC]))
+    if not isinstance(node, n.Summary) and node.metadata is not None:
+        fields["metadata"] = deepcopy(node.metadata)  # the graph's own is nobody else's
+    if n.CONTAINS_ENTITY in linked:
+        fields["entities"] = tuple(map(display, linked[n.CONTAINS_ENTITY]))
+    if not isinstance(node, n.Message) and n.DERIVED_FROM in linked:
+        sources = fields["sources"] = tuple(linked[n.DERIVED_FROM])
+        if isinstance(first := memory.graph.node(sources[0]), n.Message):
+            fields["session"] = display(first.session)
+            fields["speaker"] = first.speaker
     return fields
 
 

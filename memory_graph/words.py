@@ -36,7 +36,6 @@ from reverie.memory_graph.asked import (
     QueryTerms,
     hash_of,
 )
-from reverie.memory_graph.topk import SMALL
 
 Float32: TypeAlias = NDArray[np.float32]
 UInt64: TypeAlias = NDArray[np.uint64]
@@ -45,6 +44,7 @@ _MIN_TAIL_DOCUMENTS = 64
 _TAIL_SHARE = 0.1  # of the documents of the base
 _MIN_DEAD = 64
 _DEAD_SHARE = 0.2
+_FEW = 100  # documents, up to which they are scored one by one
 
 
 class _Postings(NamedTuple):
@@ -195,7 +195,7 @@ class WordIndex:
         self._analyse_pending()
         query = Counter(hash_of(term) for term, _ in query_terms)
         terms = sorted(query)
-        if len(self._lengths) <= SMALL:
+        if len(self._lengths) <= _FEW:
             return self._ask_few(query_terms, query, terms)
         wanted = np.array(terms, np.uint64)
         entries = self._entries(wanted)
@@ -212,8 +212,10 @@ class WordIndex:
         known, starts = base.terms.data, base.starts.data
         documents = len(self._rows)
         longer = self._k1 * self._b * documents / (self._total_length or 1)
-        scores: dict[int, float] = {}
-        masks: dict[int, int] = {}  # bit i of a row: it has the i-th term
+        short = self._k1 * (1 - self._b)
+        norms = [longer * length + short for length in lengths]
+        scores = [0.0] * len(norms)
+        masks = [0] * len(norms)  # bit i: the row has the i-th term
         found: list[tuple[int, float, list[tuple[int, int]]]] = []
         for place, term in enumerate(terms):
             at = bisect_left(known, term)
@@ -226,10 +228,10 @@ class WordIndex:
             idf = math.log1p((documents - len(entries) + 0.5) / (len(entries) + 0.5))
             weight = idf * query[term] * (self._k1 + 1)
             found.append((place, weight, entries))
+            bit = 1 << place
             for row, count in entries:
-                score = weight * count / (count + longer * lengths[row] + self._k1 * (1 - self._b))
-                scores[row] = scores.get(row, 0.0) + score
-                masks[row] = masks.get(row, 0) | 1 << place
+                scores[row] += weight * count / (count + norms[row])
+                masks[row] |= bit
         return AskedFew(self, query_terms, terms, (scores, masks, found))
 
     def search(

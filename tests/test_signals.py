@@ -112,7 +112,7 @@ def together(parts: Sequence[dict[str, float]]) -> dict[str, float]:
 @pytest.mark.parametrize("small", [0, 512])  # an index answers in two ways
 @given(said=talks, question=texts)
 def test_around_is_bm25_over_a_window(small: int, said: list[Said], question: str) -> None:
-    with mock.patch.object(words, "SMALL", small):
+    with mock.patch.object(words, "_FEW", small):
         memory = synced(talked(said).memory)
         own = [counted(text) for _, _, text in said]
         windows, lengths = [], []
@@ -125,7 +125,9 @@ def test_around_is_bm25_over_a_window(small: int, said: list[Said], question: st
             lengths.append(sum(s * sum(own[o].values()) for o, s in shares.items()))
         terms = [term for term, _ in analysis.query_terms(question)]
         wanted = bm25(windows, lengths, terms, lambda term: sum(term in d for d in own), len(said))
-        assert memory.passages.window == pytest.approx(lengths)
+        mean = sum(lengths) / len(lengths) or 1.0
+        norms = [K1 * (1 - B + B * length / mean) for length in lengths]
+        assert memory.passages.window_norm == pytest.approx(norms)
         found = signals.around(entries(memory, question), memory.passages)
         assert found == pytest.approx(wanted, abs=1e-9)
 
@@ -153,7 +155,7 @@ def test_session_is_bm25_of_whole_sessions(said: list[Said], question: str) -> N
             strict=True,
         )
     )
-    found = signals.session(entries(memory, question), memory.passages, memory.words.lengths)
+    found = signals.session(entries(memory, question), memory.passages)
     by_row = [wanted[session] for session, _, _ in said]
     # A memory counts with the session of the turn that it comes from; one without has none.
     assert found == pytest.approx([*by_row, wanted[said[0][0]], 0.0], abs=1e-9)
@@ -217,7 +219,7 @@ def test_length_is_a_z_score_of_different_words(said: list[Said]) -> None:
     memory = synced(talked(said).memory)
     logs = [math.log1p(len(counted(text))) for _, _, text in said]
     mean, spread = float(np.mean(logs)), float(np.std(logs))
-    found = signals.length(memory.passages)
+    found = memory.passages.fixed.get("length", np.zeros(len(said)))
     if spread > 1e-6:
         wanted = [(x - mean) / spread for x in logs]
         assert found == pytest.approx(wanted, abs=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def assert_same(index: VectorIndex, twin: Twin, query: Float32, k: int) -> None:
     assert_ranked(restored.search(query, k), wanted)
 
 
-def assert_ranked(hits: list[tuple[str, float]], wanted: list[tuple[str, float]]) -> None:
+def assert_ranked(hits: Sequence[tuple[str, float]], wanted: list[tuple[str, float]]) -> None:
     assert [i for i, _ in hits] == [i for i, _ in wanted]
     assert [s for _, s in hits] == pytest.approx([s for _, s in wanted], abs=2e-6)
 
