@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ from reverie import SimulatedClock
 from reverie.actors import reads
 from reverie.memory_graph.errors import ReverieError
 from reverie.memory_graph.search import Query
+from reverie.memory_graph.signals import WEIGHTS
 from reverie.models.protocol import Embedder
 
 FULL = "all signals"
@@ -151,9 +152,8 @@ def _effect(row: Without) -> float:
 
 
 def weights() -> dict[str, float]:
-    """Return the weight of each signal that the ranking has."""
-    field = next(field for field in msgspec.structs.fields(Query) if field.name == "weights")
-    return dict(cast("Mapping[str, float]", field.default))
+    """Return the weight of each signal that the ranking has, for questions in English."""
+    return dict(WEIGHTS)
 
 
 @contextmanager

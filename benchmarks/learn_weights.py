@@ -226,16 +226,20 @@ def weighted(table: Mapping[str, float]) -> Iterator[None]:
 
 
 def collect(
-    rt: reverie.Runtime, clock: SimulatedClock, conversation: Conversation, advance: Advance
+    rt: reverie.Runtime,
+    clock: SimulatedClock,
+    conversation: Conversation,
+    advance: Advance,
+    asked_at: float | None = None,
 ) -> list[Asked]:
-    """Return the signals of all turns for every question of an ingested conversation; the world is
-    then as it was before.
+    """Return the signals of all turns for every question of an ingested conversation, asked at
+    `asked_at` or at its end; the world is then as it was before.
 
     Raises:
         RuntimeError: a search left a turn out, or a part is of no signal that is known here.
     """
     user = rt.user(READER, conversation.name)
-    clock.set(end_of(conversation))
+    clock.set(end_of(conversation) if asked_at is None else asked_at)
     turns_of = TurnsOf(user)
     rows = {str(turn.external_id): row for row, turn in enumerate(conversation.turns)}
     table = {**WEIGHTS, **START}
@@ -289,13 +293,19 @@ def candidates(asked: Asked, weights: Float64) -> NDArray[np.intp]:
     return np.sort(np.argsort(-scores, kind="stable")[: HARD + int(asked.gold.sum())])
 
 
-def fit(signals: Sequence[Float64], gold: Sequence[Flags], l2: float = L2) -> Float64:
+def fit(
+    signals: Sequence[Float64],
+    gold: Sequence[Flags],
+    l2: float = L2,
+    prior: Float64 | None = None,
+) -> Float64:
     """Return the weights with the least loss, float64 (signals,).
 
     Args:
         signals: of the candidates of each question, float64 (candidates, signals).
         gold: which of them are evidence; at least one of each question.
         l2: how much the square of the weights counts.
+        prior: weights, float64 (signals,); the square of the distance from them counts instead.
     """
     x = np.vstack(signals)
     sizes = np.array([len(rows) for rows in signals])
@@ -303,6 +313,7 @@ def fit(signals: Sequence[Float64], gold: Sequence[Flags], l2: float = L2) -> Fl
     wanted = np.concatenate([flags / flags.sum() for flags in gold])
     target = wanted @ x
     count, width = len(sizes), x.shape[1]
+    origin = np.zeros(width) if prior is None else prior
 
     def loss(weights: Float64) -> tuple[float, Float64]:
         """Return the loss and the chances of all candidates."""
@@ -310,15 +321,16 @@ def fit(signals: Sequence[Float64], gold: Sequence[Flags], l2: float = L2) -> Fl
         scores -= np.repeat(np.maximum.reduceat(scores, starts), sizes)
         raised = np.exp(scores)
         sums = np.add.reduceat(raised, starts)
-        value = (np.log(sums).sum() - wanted @ scores) / count + l2 * (weights @ weights)
+        value = (np.log(sums).sum() - wanted @ scores) / count
+        value += l2 * ((weights - origin) @ (weights - origin))
         return float(value), raised / np.repeat(sums, sizes)
 
-    weights = np.zeros(width)
+    weights = origin
     value, chances = loss(weights)
     for _ in range(STEPS):
         weighed = x * chances[:, None]
         means = np.add.reduceat(weighed, starts, axis=0)
-        gradient = (means.sum(axis=0) - target) / count + 2 * l2 * weights
+        gradient = (means.sum(axis=0) - target) / count + 2 * l2 * (weights - origin)
         hessian = (weighed.T @ x - means.T @ means) / count + 2 * l2 * np.eye(width)
         direction = np.linalg.solve(hessian, gradient)
         damping = 1.0

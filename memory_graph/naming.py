@@ -50,21 +50,27 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
 
 
 def speakers_named(memory: UserMemory, text: str, names: Mapping[str, str]) -> frozenset[str]:
-    """Return the speakers that a question names, whole or by a short form ("Mel")."""
+    """Return the speakers that a question names: whole, in another case of the noun ("Веры" for
+    Вера), or by a short form ("Mel")."""
     speakers = memory.passages.speakers
     if not speakers:
         return frozenset()
     found = {s for s in names if s in speakers}
-    telling = {surface.casefold() for _, surface in query_terms(text)}  # not "How" or "Did"
+    asked = query_terms(text)
+    telling = {surface.casefold() for _, surface in asked}  # not "How" or "Did"
+    stems = {term for term, surface in asked if surface[:1].isupper()}
     words = [
         w
         for w in _WORD.findall(text)
         if len(w) >= SHORT_NAME and w[0].isupper() and w.casefold() in telling
     ]
-    if words:
+    if words or stems:
         for speaker in speakers:
-            name = memory.display(speaker).casefold()
-            if any(name.startswith(word.casefold()) for word in words):
+            shown = memory.display(speaker)
+            name = shown.casefold()
+            if any(name.startswith(word.casefold()) for word in words) or any(
+                term in stems for term, _ in query_terms(shown)
+            ):
                 found.add(speaker)
     return frozenset(found)
 

@@ -35,7 +35,6 @@ from reverie.memory_graph.naming import (
 )
 from reverie.memory_graph.passages import NOBODY, Float64, Rows
 from reverie.memory_graph.reasons import Question, Scored, reasons
-from reverie.memory_graph.signals import WEIGHTS
 from reverie.memory_graph.spread import Reached, spread
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.topk import SMALL, rounded, top, top_accepted
@@ -69,7 +68,7 @@ class Query(msgspec.Struct, frozen=True):
         limit: how many hits at most.
         types: which types of item may answer.
         where: further condition on nodes, or None.
-        weights: weight of each signal.
+        weights: weight of each signal; by default those for the script of the question.
         times: the times that the question names, as (from, to) in seconds.
         whole: every candidate comes back, not only the best `limit` of them.
     """
@@ -80,7 +79,7 @@ class Query(msgspec.Struct, frozen=True):
     limit: int = 10
     types: frozenset[str] = frozenset({"memory", "message", "summary"})
     where: Predicate | None = None
-    weights: Mapping[str, float] = WEIGHTS
+    weights: Mapping[str, float] | None = None
     times: tuple[tuple[float, float], ...] = ()
     whole: bool = False
 
@@ -105,10 +104,11 @@ def search_many(memory: UserMemory, queries: Sequence[Query]) -> list[list[Hit]]
     looks: dict[tuple[Moment, int], _Look] = {}
     found: list[list[Hit]] = []
     for place, query in enumerate(queries):
-        seen_from = (query.moment, id(query.weights))
+        weights = signals.weights_for(texts[place]) if query.weights is None else query.weights
+        seen_from = (query.moment, id(weights))
         look = looks.get(seen_from)
         if look is None:
-            look = looks[seen_from] = _Look(memory, query.moment, query.weights)
+            look = looks[seen_from] = _Look(memory, query.moment, weights)
         said_by = speakers_named(memory, texts[place], names[place])
         asked = memory.words.ask(terms_without(memory, texts[place], said_by))
         given = _Given(query, texts[place], asked, near[place], names[place], said_by)

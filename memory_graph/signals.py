@@ -67,10 +67,36 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "outdated": -1.0,
     }
 )
+# Questions in Chinese: BM25 over pairs of characters says less than over words, and a multilingual
+# embedder more than MiniLM: benchmarks/learn_weights_zh.py.
+HAN_WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {
+        **WEIGHTS,
+        "words": 0.16,
+        "around": 0.47,
+        "session": 0.0,
+        "speaker": 0.38,
+        "time": 0.56,
+        "answer": 0.15,
+        "names": 0.0,
+        "replies": 0.02,
+        "asks": -0.24,
+        "length": 0.07,
+    }
+)
 Z_SPREAD = 5.0  # z-scores are divided by it
 MIXED_SPREAD = 1.39  # how much closer together cosines with mixed vectors lie; measured
 DAY_S = 86_400.0
 AFTER_S, BEFORE_S = 7 * DAY_S, 3 * DAY_S  # what happened is told some days later, seldom before
+
+
+def weights_for(question: str) -> Mapping[str, float]:
+    """Return the weights for the script of a question: most of its letters decide."""
+    if question.isascii():
+        return WEIGHTS
+    letters = [letter for letter in question if letter.isalpha()]
+    han = sum("\u3400" <= letter <= "\u9fff" for letter in letters)
+    return HAN_WEIGHTS if 2 * han > len(letters) else WEIGHTS
 
 
 def around(entries: Entries, passages: Passages) -> Float64:
