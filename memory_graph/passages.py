@@ -55,6 +55,7 @@ class Passages:
     Attributes:
         count: rows.
         has_turns: whether any of them is a turn of a conversation.
+        only_turns: whether all of them are.
         speakers: node ids of those who speak, by number.
         columns: the arrays of `_COLUMNS`, each of shape (count,).
         near: for each distance 1 to `REACH`: (rows that far before, rows that far after); -1 none.
@@ -83,6 +84,7 @@ class Passages:
         "has_turns",
         "near",
         "norms",
+        "only_turns",
         "speakers",
         "window_norm",
     )
@@ -97,7 +99,7 @@ class Passages:
         self.count = 0
         self.groups: dict[str, int] = {}
         self.speakers: dict[str, int] = {}
-        self.has_turns = False
+        self.has_turns = self.only_turns = False
         self.near: list[tuple[Rows, Rows]] = []
         self.window_norm: Float64 = np.zeros(0)
         self.group_norm: Float64 = np.zeros(0)
@@ -216,6 +218,7 @@ class Passages:
                 on = np.where(on >= 0, after[on], NOBODY)
         self.window_norm = _norm(window)
         turns = self.columns["is_turn"]
+        self.only_turns = bool(turns.all())
         group = self.columns["group"][turns]
         said = np.bincount(group, lengths[turns], minlength=len(self.groups))
         self.group_norm = _norm(said.astype(np.float64, copy=False))

@@ -251,7 +251,7 @@ def _worded(look: _Look, given: _Given, own: Float64, allowed: Allowed) -> dict[
             place, row, times, weight = entries
             entries = Entries(place[known], row[known], times[known], weight)
         share(own, "words")
-        share(signals.around(entries, passages), "around")
+        share(signals.around(entries, passages, own if allowed is None else None), "around")
         share(signals.session(entries, passages), "session")
     else:  # nothing is around
         share(own, "words", "around")

@@ -45,6 +45,7 @@ from reverie.memory_graph.passages import (
     Passages,
     Rows,
 )
+from reverie.memory_graph.topk import top
 from reverie.memory_graph.vector_table import VectorTable
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
@@ -86,6 +87,7 @@ HAN_WEIGHTS: Mapping[str, float] = MappingProxyType(
 )
 Z_SPREAD = 5.0  # z-scores are divided by it
 MIXED_SPREAD = 1.39  # how much closer together cosines with mixed vectors lie; measured
+MANY, NEAR_BEST = 2048, 128  # see `around`
 DAY_S = 86_400.0
 AFTER_S, BEFORE_S = 7 * DAY_S, 3 * DAY_S  # what happened is told some days later, seldom before
 
@@ -99,28 +101,43 @@ def weights_for(question: str) -> Mapping[str, float]:
     return HAN_WEIGHTS if 2 * han > len(letters) else WEIGHTS
 
 
-def around(entries: Entries, passages: Passages) -> Float64:
-    """Return BM25 over each turn with what is around it; a text that is no turn stands alone."""
+def around(entries: Entries, passages: Passages, own: Float64 | None = None) -> Float64:
+    """Return BM25 over each turn with what is around it; a text that is no turn stands alone.
+
+    Args:
+        entries: where the words of the question stand.
+        passages: all texts.
+        own: BM25 of each text alone, float64 (count,), if every text may answer. Of more than
+            `MANY` texts, only those near the `NEAR_BEST` best by it are then looked at, and the
+            others have 0.
+    """
     count = passages.count
-    scores = np.zeros(count)
     place, row, times, weight = entries
     if not row.size:
-        return scores
-    where = [place * np.intp(count) + row]
-    amounts = [times.astype(np.float64)]
+        return np.zeros(count)
+    frequency = np.zeros((weight.size, count + 1))  # one more, for the row -1
+    frequency.reshape(-1)[place * np.intp(count + 1) + row] = times
+    rows = slice(0, count) if own is None or count <= MANY else _near_best(own, passages)
     # A word counts for the turns after it, for which it lies before, and for those before it.
+    amount = frequency[:, rows].copy()
     for distance, (back, on) in enumerate(passages.near, 1):
-        for rows, share in ((on, EARLIER**distance), (back, LATER**distance)):
-            there = rows[row]
-            real = there >= 0
-            where.append((place * np.intp(count) + there)[real])
-            amounts.append(share * times[real])
-    flat = np.concatenate(where)
-    total = np.bincount(flat, weights=np.concatenate(amounts), minlength=weight.size * count)
-    found = np.flatnonzero(total)
-    at, amount = found % count, total[found]
-    part = weight[found // count] * amount / (amount + passages.window_norm[at])
-    return np.bincount(at, weights=part, minlength=count).astype(np.float64, copy=False)
+        amount += EARLIER**distance * frequency[:, back[rows]]
+        amount += LATER**distance * frequency[:, on[rows]]
+    scores = np.zeros(count)
+    amount /= amount + passages.window_norm[rows]
+    scores[rows] = weight @ amount
+    return scores
+
+
+def _near_best(own: Float64, passages: Passages) -> Rows:
+    """Return the rows of the best by their own words, and of what is around these, ascending."""
+    best, _ = top(own, NEAR_BEST)
+    best = best[own[best] > 0]
+    is_near = np.zeros(passages.count + 1, np.bool_)  # one more, for the row -1
+    is_near[best] = True
+    for back, on in passages.near:
+        is_near[back[best]] = is_near[on[best]] = True
+    return np.flatnonzero(is_near[:-1])
 
 
 def session(entries: Entries, passages: Passages) -> Float64:
@@ -130,8 +147,9 @@ def session(entries: Entries, passages: Passages) -> Float64:
     place, row, times, weight = entries
     if not groups or not row.size:
         return np.zeros(passages.count)
-    turn = column["is_turn"][row]
-    place, row, times = place[turn], row[turn], times[turn]
+    if not passages.only_turns:
+        turn = column["is_turn"][row]
+        place, row, times = place[turn], row[turn], times[turn]
     group = column["group"]
     amount = np.bincount(
         place * np.intp(groups) + group[row], weights=times, minlength=weight.size * groups
@@ -139,7 +157,7 @@ def session(entries: Entries, passages: Passages) -> Float64:
     having = np.count_nonzero(amount, axis=1)
     idf = np.log1p((groups - having + 0.5) / (having + 0.5)) * (K1 + 1)
     scores = (idf[:, None] * amount / (amount + passages.group_norm)).sum(axis=0)
-    found: Float64 = np.where(group >= 0, scores[group], 0.0)
+    found: Float64 = np.append(scores, 0.0)[group]  # group -1 is none
     return found
 
 

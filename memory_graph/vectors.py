@@ -294,7 +294,9 @@ class VectorIndex:
         if hits.scores is not None:
             every[:-1] = hits.scores
         else:
-            wanted = np.unique(rows[rows >= 0])
+            is_wanted = np.zeros(every.size, np.bool_)
+            is_wanted[rows] = True
+            wanted = np.flatnonzero(is_wanted[:-1])
             every[wanted] = self._table.cosines(self._table.checked(query, self.dim), wanted)
         return every
 

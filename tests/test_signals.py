@@ -114,7 +114,7 @@ def together(parts: Sequence[dict[str, float]]) -> dict[str, float]:
 def test_around_is_bm25_over_a_window(small: int, said: list[Said], question: str) -> None:
     with mock.patch.object(words, "_FEW", small):
         memory = synced(talked(said).memory)
-        own = [counted(text) for _, _, text in said]
+        counts = [counted(text) for _, _, text in said]
         windows, lengths = [], []
         for row in range(len(said)):
             shares = {
@@ -122,14 +122,26 @@ def test_around_is_bm25_over_a_window(small: int, said: list[Said], question: st
                 for other, off in neighbours(said, row, REACH).items()
             }
             windows.append(together([counted(said[o][2], s) for o, s in shares.items()]))
-            lengths.append(sum(s * sum(own[o].values()) for o, s in shares.items()))
+            lengths.append(sum(s * sum(counts[o].values()) for o, s in shares.items()))
         terms = [term for term, _ in analysis.query_terms(question)]
-        wanted = bm25(windows, lengths, terms, lambda term: sum(term in d for d in own), len(said))
+        having = [sum(term in d for d in counts) for term in terms]
+        wanted = bm25(
+            windows, lengths, terms, dict(zip(terms, having, strict=True)).__getitem__, len(said)
+        )
         mean = sum(lengths) / len(lengths) or 1.0
         norms = [K1 * (1 - B + B * length / mean) for length in lengths]
         assert memory.passages.window_norm == pytest.approx(norms)
-        found = signals.around(entries(memory, question), memory.passages)
+        own = memory.words.ask(analysis.query_terms(question)).array()
+        found = signals.around(entries(memory, question), memory.passages, own)
         assert found == pytest.approx(wanted, abs=1e-9)
+        with mock.patch.object(signals, "MANY", 0):  # then only what is near the best is looked at
+            near = signals.around(entries(memory, question), memory.passages, own)
+            assert near == pytest.approx(found, abs=1e-9)
+            with mock.patch.object(signals, "NEAR_BEST", 1):
+                near = signals.around(entries(memory, question), memory.passages, own)
+                best = int(np.argmax(own))
+                assert near[best] == pytest.approx(found[best])
+                assert (near <= found + 1e-9).all()
 
 
 @given(said=talks, question=texts)
