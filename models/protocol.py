@@ -123,3 +123,84 @@ class Decider(Protocol):
         nothing new.
         """
         ...
+
+
+class ChatMessage(msgspec.Struct, frozen=True):
+    """A message of a prompt, for the chat template that the model's file holds."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class LanguageModelInfo(msgspec.Struct, frozen=True):
+    """Identity and bounds of a language model. `id` holds a digest of its weights."""
+
+    id: str
+    context_tokens: int
+    parameters: int  # how many weights; 0 when the file does not tell
+    has_chat_template: bool
+
+
+class Completion(msgspec.Struct, frozen=True):
+    """What a language model wrote. `is_whole` is False when it was cut at `max_tokens`."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    is_whole: bool
+
+
+class LanguageModel(Protocol):
+    """Writes text, and weighs answers. Safe to call from several threads: one call at a time runs.
+
+    Every method raises `ModelUnavailableError` when the model cannot be reached now (its process
+    died and is being started again), `ModelFailedError` when it failed on this call,
+    `ModelTimeoutError` when it took too long, `BudgetExceededError` when the user's budget is
+    spent, and `ClosedError` after `close`.
+    """
+
+    @property
+    def info(self) -> LanguageModelInfo:
+        """Identity and bounds."""
+        ...
+
+    def complete(
+        self,
+        prompt: str | Sequence[ChatMessage],
+        *,
+        max_tokens: int,
+        grammar: str | None = None,
+        stop: Sequence[str] = (),
+        adapter: str | None = None,
+    ) -> Completion:
+        """Return the most likely continuation (greedy, so that the same call gives the same).
+
+        Args:
+            prompt: text as it is, or messages for the chat template. It must fit the context with
+                `max_tokens`: InvalidValueError.
+            max_tokens: of the answer, at most.
+            grammar: GBNF that the answer is held to, root rule `root`; a damaged one is refused
+                with InvalidValueError before it reaches the sampler.
+            stop: the answer ends before the first of these.
+            adapter: name of a LoRA adapter that the model was opened with; None for none.
+        """
+        ...
+
+    def choose(
+        self, prompts: Sequence[str], choices: Sequence[str], *, adapter: str | None = None
+    ) -> list[list[float]]:
+        """Return for each prompt the probability of each choice as what comes next, by the choice's
+        first token; softmax over the choices alone, so each row sums to 1.
+
+        Raises:
+            InvalidValueError: two choices begin with the same token, or a prompt is too long.
+        """
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens `text` has for this model, without special tokens."""
+        ...
+
+    def close(self) -> None:
+        """Free the model. Further calls raise `ClosedError`."""
+        ...
