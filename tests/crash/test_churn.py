@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
-from crash import churn, report
+from crash import churn
+from crash.short import options
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def logs() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
-
-
-def options(tmp_path: Path, count: int, bug: str | None = None) -> report.Options:
-    return report.Options(count, 1, bug, 1.0, tmp_path, lambda _: None)
 
 
 def test_users_keep_all_that_they_were_told_however_often_they_leave_memory(

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from crash import damage, report
+from crash.short import options
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def campaign(work: Path, count: int, bug: damage.Bug | None = None) -> report.Row:
     """Run the suite in this process."""
-    return damage.run(report.Options(count, 1, bug, 1.0, work, lambda _: None))
+    return damage.run(options(work, count, bug))
 
 
 def test_damage_is_never_a_wrong_state_and_what_is_whole_is_saved(tmp_path: Path) -> None:

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import msgspec
 import pytest
-from crash import disk, report
-
-DISK = Path(__file__).with_name("disk.py")
+from crash import disk, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def suite(tmp_path: Path, *arguments: str) -> tuple[int, report.Row]:
-    """Run the short form of the suite; return its exit status and row."""
-    found = tmp_path / "row.json"
-    done = subprocess.run(
-        [sys.executable, DISK, *(arguments or ["0"]), "--json", found],
-        env=os.environ | {"TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.exists(), done.stderr
-    return done.returncode, msgspec.json.decode(found.read_bytes(), type=report.Row)
-
-
 def test_disks_that_fail(tmp_path: Path) -> None:
-    status, row = suite(tmp_path)
+    status, row = short.run("disk", tmp_path, "0")
     assert (status, row.findings, row.is_clean) == (0, [], True)
     assert row.count >= len(disk.SHORT) + len(disk.HOLES)
     assert row.figures["calls that failed"] >= len(disk.SHORT)
@@ -54,7 +33,7 @@ def test_disks_that_fail(tmp_path: Path) -> None:
     ],
 )
 def test_a_planted_bug_is_found(bug: str, count: str, tmp_path: Path) -> None:
-    status, row = suite(tmp_path, count, "--bug", bug)
+    status, row = short.run("disk", tmp_path, count, "--bug", bug)
     assert status == 1
     assert row.wrong + row.lost > 0
     if bug in {"goes-on-after-failed-sync", "sync-retried"}:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
-from crash import isolation, report
+from crash import isolation
+from crash.short import options
 
 from reverie.memory_graph.ids import check_key
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def logs() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
-
-
-def options(tmp_path: Path, count: int, bug: str | None = None) -> report.Options:
-    return report.Options(count, 1, bug, 1.0, tmp_path, lambda _: None)
 
 
 def test_nobody_reads_or_changes_what_belongs_to_another(tmp_path: Path) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 import threading
 from collections import Counter
 from pathlib import Path
 
-import msgspec
 import pytest
-from crash import point_actors, points, report, scenes, writer
+from crash import point_actors, points, report, scenes, short, writer
 
 from reverie.memory_graph import faults
 
@@ -22,27 +17,10 @@ TRIES = 5
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def suite(name: str, tmp_path: Path, *arguments: str) -> tuple[int, report.Row]:
-    """Run the short form of a suite; return its exit status and row."""
-    found = tmp_path / "row.json"
-    # Ray's sockets have names of up to 107 bytes, in the temporary folder.
-    place = tempfile.gettempdir() if name == "point_actors" else str(tmp_path)
-    done = subprocess.run(
-        [sys.executable, HERE / f"{name}.py", "0", "--json", found, *arguments],
-        env=os.environ | {"TMPDIR": place, "OMP_NUM_THREADS": "1"},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.exists(), done.stderr
-    return done.returncode, msgspec.json.decode(found.read_bytes(), type=report.Row)
-
-
 def found(name: str, tmp_path: Path, bug: str) -> report.Row:
     """Run a suite with a planted bug until it is found: one round meets only some interleavings."""
     for seed in range(1, TRIES + 1):
-        status, row = suite(name, tmp_path, "--bug", bug, "--seed", str(seed))
+        status, row = short.run(name, tmp_path, "0", "--bug", bug, "--seed", str(seed))
         if status == 1:
             return row
     pytest.fail(f"{bug} was not found in {TRIES} rounds")
@@ -89,7 +67,7 @@ def test_points_cost_nothing_when_nobody_listens() -> None:
 
 
 def test_kill_9_at_points(tmp_path: Path) -> None:
-    status, row = suite("points", tmp_path)
+    status, row = short.run("points", tmp_path, "0")
     assert (status, row.findings, row.is_clean) == (0, [], True)
     assert row.count >= len(points.SHORT)
     assert row.figures["fewest at a point"] >= 1
@@ -116,7 +94,7 @@ def test_a_bug_is_found_by_kills_at_points(bug: str, kinds: list[str], tmp_path:
 
 
 def test_errors_delays_and_lost_replies_at_points(tmp_path: Path) -> None:
-    status, row = suite("point_errors", tmp_path)
+    status, row = short.run("point_errors", tmp_path, "0")
     assert (status, row.findings, row.is_clean) == (0, [], True)
     assert row.figures["fewest of a form at a point"] >= 1
     assert min(row.figures[form] for form in ("error", "delay", "lost")) > 0
@@ -139,7 +117,7 @@ def test_a_bug_is_found_by_errors_at_points(bug: str, kinds: list[str], tmp_path
 
 @pytest.mark.ray
 def test_actors_die_at_points(tmp_path: Path) -> None:
-    status, row = suite("point_actors", tmp_path)
+    status, row = short.run("point_actors", tmp_path, "0", uses_ray=True)
     assert (status, row.findings, row.is_clean) == (0, [], True)
     assert row.count == len(point_actors.SHORT)
     assert row.acknowledged > 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from crash import lost_power, power, report
+from crash import lost_power, power
 from crash.recording_vfs import (
     FolderSynced,
     Made,
@@ -21,10 +21,7 @@ from crash.recording_vfs import (
     Truncated,
     Written,
 )
-
-
-def options(tmp_path: Path, count: int, bug: str | None = None) -> report.Options:
-    return report.Options(count, 1, bug, 1.0, tmp_path, lambda _: None)
+from crash.short import options
 
 
 @pytest.mark.slow

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
-from crash import pressure, report
+from crash import pressure
+from crash.short import options
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def logs() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
-
-
-def options(tmp_path: Path, count: int, bug: str | None = None) -> report.Options:
-    return report.Options(count, 1, bug, 1.0, tmp_path, lambda _: None)
 
 
 def test_what_is_too_much_is_refused_and_memory_stays_bounded(tmp_path: Path) -> None:

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash import report, retries
+from crash import retries
+from crash.short import options
 from crash.test_kill_actor import kill_an_actor
 
 import reverie
 from reverie.memory_graph.errors import RequestReusedError
 from reverie.memory_graph.store import results
-
-
-def options(tmp_path: Path, count: int, bug: str | None = None) -> report.Options:
-    return report.Options(count, 1, bug, 1.0, tmp_path, lambda _: None)
 
 
 @pytest.mark.slow

@@ -16,8 +16,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from crash import audit, sigterm, writer
-from crash.report import Row
+from crash import audit, short, sigterm, writer
 
 import reverie
 
@@ -27,23 +26,8 @@ HERE = Path(__file__).parent
 pytestmark = pytest.mark.slow
 
 
-def suite(tmp_path: Path, runs: int, *arguments: str) -> tuple[int, Row]:
-    """Run the suite; return its exit status and row."""
-    found = tmp_path / "row.json"
-    done = subprocess.run(
-        [sys.executable, HERE / "sigterm.py", str(runs), "--json", found, *arguments],
-        env=os.environ | {"TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.exists(), done.stderr
-    return done.returncode, msgspec.json.decode(found.read_bytes(), type=Row)
-
-
 def test_a_program_ends_in_time_and_all_that_was_acknowledged_is_there(tmp_path: Path) -> None:
-    status, row = suite(tmp_path, 5)
+    status, row = short.run("sigterm", tmp_path, "5")
     assert (status, row.findings) == (0, [])
     assert row.count == 5
     assert row.acknowledged > 0
@@ -60,7 +44,7 @@ def test_a_program_ends_in_time_and_all_that_was_acknowledged_is_there(tmp_path:
     ],
 )
 def test_a_planted_bug_is_found(bug: str, kind: str, tmp_path: Path) -> None:
-    status, row = suite(tmp_path, 5, "--bug", bug)
+    status, row = short.run("sigterm", tmp_path, "5", "--bug", bug)
     assert status == 1
     assert getattr(row, kind), row.findings
 

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import msgspec
 import pytest
-from crash import soak
-from crash.report import Row
+from crash import short, soak
 
-SOAK = Path(__file__).with_name("soak.py")
+SHORT = ("40", "--minutes", "0.1")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def run(tmp_path: Path, *arguments: str) -> Row:
-    """Run the suite in a process of its own, whose memory is not that of other tests."""
-    found = tmp_path / "row.json"
-    done = subprocess.run(
-        [sys.executable, SOAK, "40", "--minutes", "0.1", "--json", found, *arguments],
-        env=os.environ | {"TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.exists(), done.stderr
-    return msgspec.json.decode(found.read_bytes(), type=Row)
-
-
 def test_memory_handles_and_files_stay_level(tmp_path: Path) -> None:
-    row = run(tmp_path)
+    _, row = short.run("soak", tmp_path, *SHORT)
     assert row.findings == []
     assert row.is_clean
     assert row.count > 0
@@ -51,7 +31,7 @@ def test_memory_handles_and_files_stay_level(tmp_path: Path) -> None:
     ],
 )
 def test_a_planted_bug_is_found(bug: str, measure: str, tmp_path: Path) -> None:
-    row = run(tmp_path, "--bug", bug)
+    _, row = short.run("soak", tmp_path, *SHORT, "--bug", bug)
     assert any(line.startswith(f"wrong: {measure} grew") for line in row.findings), row.figures
 
 

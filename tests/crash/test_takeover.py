@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
-import msgspec
 import pytest
-from crash.report import Row
-
-RAY = {"RAY_TMPDIR": tempfile.gettempdir()}  # the paths of its sockets must be short
-SUITE = Path(__file__).with_name("takeover.py")
+from crash import short
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def takeovers(tmp_path: Path, count: int, *arguments: str) -> tuple[int, Row]:
-    """Run the suite; return its exit status and row."""
-    found = tmp_path / "row.json"
-    done = subprocess.run(
-        [sys.executable, SUITE, str(count), "--json", found, *arguments],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)} | RAY,
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.exists(), done.stderr
-    return done.returncode, msgspec.json.decode(found.read_bytes(), type=Row)
-
-
 @pytest.mark.ray
 def test_an_owner_that_was_replaced_learns_it_and_nothing_of_it_lands(tmp_path: Path) -> None:
-    status, row = takeovers(tmp_path, 6)
+    status, row = short.run("takeover", tmp_path, "6", uses_ray=True)
     assert (status, row.findings) == (0, [])
     assert row.is_clean
     assert row.count == 6
@@ -58,6 +35,6 @@ def test_an_owner_that_was_replaced_learns_it_and_nothing_of_it_lands(tmp_path: 
     ],
 )
 def test_a_planted_bug_is_found(bug: str, finding: str, tmp_path: Path) -> None:
-    status, row = takeovers(tmp_path, 12, "--bug", bug)
+    status, row = short.run("takeover", tmp_path, "12", "--bug", bug, uses_ray=True)
     assert status == 1
     assert any(line.startswith(finding) for line in row.findings), row.findings
