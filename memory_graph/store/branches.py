@@ -133,7 +133,7 @@ def _snapshot_seqs(db: Database, uid: int, segment: Segment) -> list[int]:
 
 
 def _read_snapshot(db: Database, uid: int, generation: int, seq: int) -> Snapshot:
-    (row,) = db.rows(
+    row = db.only_row(
         "SELECT seq, embedder, format, checksum, state FROM snapshots "
         "WHERE uid = ? AND generation = ? AND seq = ?",
         (uid, generation, seq),
@@ -221,14 +221,14 @@ def measure(db: Database, user: User) -> None:
     for segment in path_to(db, user.uid, user.generation, user.head):
         seqs = _snapshot_seqs(db, user.uid, segment)
         lo = seqs[0] if seqs else segment.lo
-        ((size,),) = db.rows(
+        (size,) = db.only_row(
             "SELECT COALESCE(SUM(LENGTH(payload)), 0) FROM journal "
             "WHERE uid = ? AND generation = ? AND seq > ? AND seq <= ?",
             (user.uid, segment.generation, lo, segment.hi),
         )
         tail_bytes += size
         if seqs:
-            ((snapshot_bytes,),) = db.rows(
+            (snapshot_bytes,) = db.only_row(
                 "SELECT LENGTH(state) FROM snapshots WHERE uid = ? AND generation = ? AND seq = ?",
                 (user.uid, segment.generation, lo),
             )

@@ -115,7 +115,7 @@ class Catalog:
             with db.write():
                 db.keep_seal(SEALED)
                 db.rows("INSERT OR IGNORE INTO folder VALUES (1, ?)", (partitions,))
-                ((stored,),) = db.rows("SELECT partitions FROM folder")
+                (stored,) = db.only_row("SELECT partitions FROM folder")
             if not 1 <= stored <= MAX_PARTITIONS:
                 msg = f"{path} names {stored} partitions"
                 raise DataFolderError(msg, path=str(path))

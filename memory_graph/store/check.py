@@ -95,7 +95,7 @@ def _of_fallback(db: Database, user: User) -> Iterator[str]:
         return
     for generation, ranges in without_pins.events.items():
         for lo, hi in ranges:
-            ((count,),) = db.rows(
+            (count,) = db.only_row(
                 "SELECT COUNT(*) FROM journal "
                 "WHERE uid = ? AND generation = ? AND seq > ? AND seq <= ?",
                 (user.uid, generation, lo, hi),

@@ -301,11 +301,11 @@ class Partition:
                 (index,),
             )
             _require_journal_format(db)
-            ((holder,),) = db.rows("SELECT owner FROM owner")
+            (holder,) = db.only_row("SELECT owner FROM owner")
             if held_by is not None and not holder.startswith(held_by):
                 msg = f"{path} was taken over by {holder} from {held_by}"
                 raise FencedError(msg, path=str(path), owner=holder)
-            ((epoch, found),) = db.rows(
+            epoch, found = db.only_row(
                 "UPDATE owner SET epoch = epoch + 1, owner = ? RETURNING epoch, partition",
                 (owner,),
             )
@@ -498,7 +498,7 @@ def _require_journal_format(db: Database) -> None:
     Raises:
         DataFolderError: there may be some.
     """
-    ((found,),) = db.rows("SELECT journal_format FROM owner")
+    (found,) = db.only_row("SELECT journal_format FROM owner")
     if found > JOURNAL_FORMAT:
         msg = (
             f"{db.path} was written by a newer version of reverie: its journal has format {found}, "

@@ -51,7 +51,7 @@ def pin(db: Database, world: str, tag: str, operation: str) -> int:
                 if user.live
             ],
         )
-    ((count,),) = db.rows("SELECT COUNT(*) FROM pins WHERE world = ? AND tag = ?", (world, tag))
+    (count,) = db.only_row("SELECT COUNT(*) FROM pins WHERE world = ? AND tag = ?", (world, tag))
     return int(count)
 
 

@@ -137,6 +137,14 @@ class Database:
         found = self.rows(sql, args)
         return found[0] if found else None
 
+    def only_row(self, sql: str, args: Sequence[Value] = ()) -> tuple[Any, ...]:
+        """Run one statement and return its one row; that there is none is damage."""
+        found = self.rows(sql, args)
+        if len(found) != 1:
+            self._is_spoiled = self._is_writing
+            raise damaged(self.path, f"{len(found)} rows where one belongs")
+        return found[0]
+
     def change(self, sql: str, args: Sequence[Value] = ()) -> int:
         """Run one statement and return how many rows it changed."""
         self.rows(sql, args)
@@ -477,7 +485,7 @@ def _identify(connection: apsw.Connection, path: Path, application_id: int, vers
 def _migrate(
     database: Database, version: int, migrations: Mapping[int, Callable[[Database], None]]
 ) -> None:
-    ((found,),) = database.rows("PRAGMA user_version")
+    (found,) = database.only_row("PRAGMA user_version")
     while found < version:
         try:
             migrations[found](database)

@@ -81,7 +81,7 @@ def live_user(db: Database, key: Key) -> User:
 
 def fresh_generation(db: Database) -> int:
     """Return the generation in which a user without a row begins."""
-    ((floor,),) = db.rows("SELECT floor FROM owner")
+    (floor,) = db.only_row("SELECT floor FROM owner")
     return int(floor) + 1
 
 

@@ -211,3 +211,12 @@ def test_a_schema_of_another_type_is_damage(path: Path) -> None:
     connection.close()
     with pytest.raises(StorageFailedError, match=path.name):
         Partition.open(path, index=0, owner="test")
+
+
+def test_a_row_that_always_is_there_and_is_not_is_damage(path: Path, reopened: Partition) -> None:
+    database = reopened._db
+    assert database.only_row("SELECT floor FROM owner") == (0,)
+    for sql in ("SELECT floor FROM owner WHERE id = 2", "SELECT seq FROM journal"):
+        with pytest.raises(StorageFailedError, match="rows where one belongs") as caught:
+            database.only_row(sql)
+        assert str(path) in str(caught.value)
