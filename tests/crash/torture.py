@@ -54,7 +54,7 @@ SUITES = (  # the longest first
     Suite("soak.py", 360, 40, minutes=30, bug_minutes=0.15),
     Suite("nodes.py", 200, 10),
     Suite("isolation.py", 1_000_000, 5_000),
-    Suite("disk.py", 10, 1),
+    Suite("disk.py", 10, 20),
     Suite("kill9.py", 1_000, 60),
     Suite("points.py", 20, 1),
     Suite("takeover.py", 120, 8),
@@ -104,6 +104,7 @@ def carry_out(run: Run, share: float, seed: int, console: Console) -> str | None
     """Run one suite, and keep its row; return what is wrong with the outcome."""
     name = " ".join(run.command(share, seed))
     console.print(f"begins: {name}")
+    row = report.Row(run.suite.script, "")
     # One round with a planted bug meets only some interleavings.
     for tried in range(seed, seed + (BUG_ROUNDS if run.bug else 1)):
         run.path.unlink(missing_ok=True)
