@@ -22,7 +22,10 @@ from reverie.memory_graph.drafts import (
 )
 from reverie.memory_graph.errors import WireError
 from reverie.memory_graph.ids import Key
+from reverie.memory_graph.material import Material
 from reverie.memory_graph.nodes import Metadata, Status
+from reverie.memory_graph.summaries import SummaryPolicy
+from reverie.memory_graph.talk import Period
 from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
 from reverie.memory_graph.why import Explanation
 
@@ -125,14 +128,24 @@ class Relate(Write, frozen=True, kw_only=True, tag="relate"):
 
 
 class Summarise(Write, frozen=True, kw_only=True, tag="summarise"):
-    """Keep a summary of a session (its name), or of the user (None). Answer: summary id."""
+    """Keep a summary of a session or topic (its name), or of the user (None). Answer: summary id.
+
+    Refused with StaleGenerationError: work that was begun in another generation than `generation`
+    (None: any), or when another summary than `follows` was the newest (None: any); sources that
+    have changed (`stamps`, of the text of each) or may not be told any more. `covers` is how far
+    it had read."""
 
     text: str
     session: str | None
+    topic: str | None = None
     sources: tuple[str, ...]
     from_at: float
     to_at: float
     vector: bytes | None = None
+    generation: int | None = None
+    follows: str | None = None
+    stamps: tuple[int, ...] = ()
+    covers: int = 0
 
 
 class SetVectors(Write, frozen=True, kw_only=True, tag="set_vectors"):
@@ -240,6 +253,23 @@ class Turns(Read, frozen=True, kw_only=True, tag="turns"):
     history: int = 10
 
 
+class DueSummaries(Read, frozen=True, kw_only=True, tag="due_summaries"):
+    """What is to be summarised now, after the first `start` subjects that are due. Answer:
+    `Materials` of the next."""
+
+    policy: SummaryPolicy = SummaryPolicy()
+    start: int = 0
+
+
+class Talk(Read, frozen=True, kw_only=True, tag="talk"):
+    """What was said in a period. Answer: `Material`. The topic of `search` is looked up by name;
+    without one of that name the search is made. None asks for all topics."""
+
+    period: Period
+    search: Search | None = None
+    max_tokens: int = 200
+
+
 class Texts(Read, frozen=True, kw_only=True, tag="texts"):
     """Answer: `TextPage` of the texts that have (or should have) vectors, for re-embedding."""
 
@@ -342,6 +372,8 @@ UserCommand: TypeAlias = (
     | Neighbors
     | Stats
     | Turns
+    | DueSummaries
+    | Talk
     | Texts
     | Digest
     | Check
@@ -425,6 +457,16 @@ class TurnBatch(msgspec.Struct, frozen=True):
     history: list[TurnView]
 
 
+class Materials(msgspec.Struct, frozen=True):
+    """What the next summary is made of, after `passed` subjects with too little to tell; None with
+    no more (`is_last`), or when enough were tried at once. And the user's generation."""
+
+    generation: int
+    found: Material | None = None
+    passed: int = 0
+    is_last: bool = False
+
+
 class TextPage(msgspec.Struct, frozen=True):
     """All texts of a user with their node ids."""
 
@@ -480,6 +522,8 @@ Answer: TypeAlias = (
     | Neighborhood
     | UserStats
     | TurnBatch
+    | Materials
+    | Material
     | TextPage
     | list[PendingUser]
     | Erased
@@ -516,6 +560,8 @@ ANSWERS: dict[type[Any], Any] = {
     Neighbors: Neighborhood | None,
     Stats: UserStats,
     Turns: TurnBatch,
+    DueSummaries: Materials,
+    Talk: Material,
     Texts: TextPage,
     Digest: str,
     Check: list[str],

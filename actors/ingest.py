@@ -9,6 +9,7 @@ at least once and settled exactly once, because the shard passes over turns that
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +44,8 @@ from reverie.memory_graph.errors import (
 from reverie.memory_graph.ids import Key, partition_of
 from reverie.memory_graph.state import as_bytes
 from reverie.models.protocol import Decider, Embedder, Extraction, Extractor, Float32, Turn
+from reverie.models.recalled import extract_said
+from reverie.models.usage import charged_to, purpose
 
 log = structlog.get_logger(__name__)
 
@@ -51,6 +54,7 @@ SIMILAR = 10  # nearest memories that a candidate meets
 UNREADABLE_SHARE = 0.5  # of unknown tokens, from which on a text is reported
 LOCKS = 64
 RETRY_S = 5.0  # until work that was postponed is tried again
+MODEL_CALLS = 16  # of a language model for one turn, on an average over its batch
 
 # No fault of the turns: their extraction is postponed, not counted as failed.
 _POSTPONING = (ClosedError, EmbedderMismatchError, StorageError, UnavailableError)
@@ -82,6 +86,7 @@ class IngestCounts(msgspec.Struct):
 
 
 Trace = Callable[[Key, dict[str, object]], None]
+After = Callable[[Key], object]  # what it returns is true if it did something
 
 
 class Ingestor:
@@ -95,18 +100,23 @@ class Ingestor:
         *,
         background: bool = True,
         trace: Trace | None = None,
+        after: After | None = None,
     ) -> None:
-        """Begin; with `background`, work found in the outboxes is started at once."""
+        """Begin; with `background`, work found in the outboxes is started at once. `after` is done
+        for a user without pending turns, again as long as it did something."""
         self.counts = IngestCounts()
         self._router = router
         self._mind = mind
         self._now = now
         self._trace = trace
+        self._after = after
         self._locks = [threading.Lock() for _ in range(LOCKS)]  # one batch of a user at a time
         self._settling = [threading.Lock() for _ in range(LOCKS)]
         self._changed = threading.Condition()
-        self._waiting: OrderedDict[Key, None] = OrderedDict()
+        # Users to look after, and whether their turns are among it, or only what is `after` them.
+        self._waiting: OrderedDict[Key, bool] = OrderedDict()
         self._postponed: dict[Key, ReverieError] = {}
+        self._retry_at = 0.0  # when what is postponed is tried again, however busy it is then
         self._busy = 0
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -119,7 +129,7 @@ class Ingestor:
         if self._thread is None:
             return
         with self._changed:
-            self._waiting[key] = None
+            self._waiting[key] = True
             self._postponed.pop(key, None)
             self._changed.notify_all()
 
@@ -140,11 +150,21 @@ class Ingestor:
         for key in pending:
             self.wake(key)
 
-    def drain(self, key: Key) -> list[Kept]:
-        """Work off a user's pending turns in this thread; return what became of the drafts."""
+    def drain(self, key: Key, *, with_after: bool = True) -> list[Kept]:
+        """Work off a user's pending turns in this thread; return what became of the drafts. What is
+        done after them is left to the background, if there is one."""
         kept: list[Kept] = []
         while (done := self._step(key)) is not None:
             kept += done
+        if self._after is None or not with_after:
+            return kept
+        if self._thread is None:
+            while self._do_after(key):
+                pass
+        else:  # nobody waits for it; new turns are left to whoever waits for those
+            with self._changed:
+                self._waiting.setdefault(key, False)
+                self._changed.notify_all()
         return kept
 
     def wait(self, timeout_s: float | None = None) -> None:
@@ -176,17 +196,17 @@ class Ingestor:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting and not self._closed:
-                    if not self._changed.wait(RETRY_S if self._postponed else None):
-                        self._waiting.update(dict.fromkeys(self._postponed))
-                        self._postponed.clear()
+                self._wait_for_work()
                 if self._closed:
                     return
-                key, _ = self._waiting.popitem(last=False)
+                key, has_turns = self._waiting.popitem(last=False)
                 self._busy += 1
             more, error = False, None
             try:
-                more = self._step(key) is not None
+                has_turns = has_turns and self._step(key) is not None
+                more = has_turns
+                if not more:
+                    more = self._do_after(key)
             except ReverieError as exc:
                 error = exc
                 if not self._closed:
@@ -197,10 +217,31 @@ class Ingestor:
             with self._changed:
                 self._busy -= 1
                 if more:
-                    self._waiting[key] = None
+                    self._waiting[key] = self._waiting.get(key, False) or has_turns
                 elif error is not None:
+                    if not self._postponed:
+                        self._retry_at = time.monotonic() + RETRY_S
                     self._postponed[key] = error
                 self._changed.notify_all()
+
+    def _wait_for_work(self) -> None:
+        """Wait until somebody waits, or this is closed; the lock of `_changed` is held."""
+        while not self._closed:
+            left_s = self._retry_at - time.monotonic()
+            if self._postponed and left_s <= 0:
+                for key in self._postponed:
+                    self._waiting[key] = True
+                self._postponed.clear()
+            if self._waiting:
+                return
+            self._changed.wait(left_s if self._postponed else None)
+
+    def _do_after(self, key: Key) -> bool:
+        """Do what is to be done after a user's turns; return whether there may be more of it."""
+        if self._after is None:
+            return False
+        with charged_to(key.world, key.user_id), purpose("summarise"):
+            return bool(self._after(key))
 
     # -- one batch ---------------------------------------------------------------------
 
@@ -295,11 +336,19 @@ class Ingestor:
     def _work(self, key: Key, batch: c.TurnBatch) -> tuple[list[TurnOutcome], dict[str, object]]:
         """Do everything uncertain for a batch: vectors, extraction, decisions. Returns the outcomes
         and the raw parts, for a trace."""
+        with charged_to(key.world, key.user_id, calls=MODEL_CALLS * len(batch.turns)):
+            return self._work_charged(key, batch)
+
+    def _work_charged(
+        self, key: Key, batch: c.TurnBatch
+    ) -> tuple[list[TurnOutcome], dict[str, object]]:
         embedder = self._mind.embedder(key.world)
         turns = [_turn(t) for t in batch.turns]
         vectors = embedder.embed([t.text for t in turns], "passage")
         self._report_unreadable(key, embedder, turns)
-        extractions = self._mind.extractor.extract(turns, [_turn(t) for t in batch.history])
+        history = [_turn(t) for t in batch.history]
+        with purpose("extract"):
+            extractions = extract_said(self._mind.extractor, turns, history)
         drafts = [
             msgspec.structs.replace(d, valid_from=t.said_at) if d.valid_from is None else d
             for t, e in zip(turns, extractions, strict=True)
@@ -345,7 +394,8 @@ class Ingestor:
             known = [k for k in [*stored[i], *fresh] if k.id not in gone]
             known.sort(key=lambda k: (k.slot != draft.slot, -k.similarity))
             known = known[: SIMILAR + 2]
-            decision = decider.decide(draft, known)
+            with purpose("decide"):
+                decision = decider.decide(draft, known)
             if decision.target is not None and all(k.id != decision.target for k in known):
                 self.counts.refused += 1
                 decision = Decision("ADD", None, f"refused: no memory {decision.target}")

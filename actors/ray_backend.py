@@ -1,4 +1,5 @@
-"""The Ray backend: each shard in an actor. The only file that imports ray with ray_hosts.py.
+"""The Ray backend: each shard in an actor. Besides ray_hosts.py and ray_language.py the only
+file that imports ray.
 
 The actor is a thin shell: bytes in, bytes out. Ray's own retries are off, because they change the
 order of calls and repeat calls that were done; the client repeats a batch whose answer was lost,

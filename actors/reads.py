@@ -21,9 +21,12 @@ from reverie.memory_graph.errors import (
     UnknownMemoryError,
 )
 from reverie.memory_graph.filters import Predicate, compile_filter
+from reverie.memory_graph.material import Material
 from reverie.memory_graph.search import READABLE, Query, search_many
 from reverie.memory_graph.snapshot import state_digest
 from reverie.memory_graph.state import UserMemory
+from reverie.memory_graph.summaries import MAX_TRIED, due, material
+from reverie.memory_graph.talk import is_named, named, relevant, talk
 from reverie.memory_graph.topk import DECIMALS
 from reverie.memory_graph.vector_table import Float32
 from reverie.memory_graph.vectors import VectorIndex
@@ -48,7 +51,7 @@ from reverie.memory_graph.why import why
 Readable = n.Memory | n.Message | n.Summary
 
 
-def read(memory: UserMemory, command: c.Read) -> Any:
+def read(memory: UserMemory, command: c.Read, generation: int = 0) -> Any:
     """Return the answer to a read; its type is `commands.ANSWERS[type(command)]`. Searches have
     `run_searches`."""
     match command:
@@ -67,6 +70,10 @@ def read(memory: UserMemory, command: c.Read) -> Any:
             return entities(memory, command)
         case c.Neighbors():
             return neighbors(memory, command)
+        case c.DueSummaries():
+            return due_summaries(memory, command, generation)
+        case c.Talk():
+            return _talk(memory, command)
         case c.Texts():
             texts = [node for node in memory.graph.nodes() if isinstance(node, Readable)]
             return c.TextPage([t.id for t in texts], [t.text for t in texts])
@@ -112,6 +119,30 @@ def _query(memory: UserMemory, command: c.Search) -> Query:
         where,
         times=command.times,
     )
+
+
+def due_summaries(memory: UserMemory, command: c.DueSummaries, generation: int) -> c.Materials:
+    """Return what the next summary is made of; a few subjects with nothing to tell are tried."""
+    passed = 0
+    for subject in islice(due(memory, command.now, command.policy), command.start, None):
+        if passed >= MAX_TRIED:
+            return c.Materials(generation, None, passed)
+        found = material(memory, subject, command.now, command.policy.max_tokens)
+        if found is not None:
+            return c.Materials(generation, found, passed)
+        passed += 1
+    return c.Materials(generation, None, passed, is_last=True)
+
+
+def _talk(memory: UserMemory, command: c.Talk) -> Material:
+    name, about = "", None
+    if command.search is not None:
+        name = command.search.text
+        if is_named(memory, name):
+            about = named(memory, name)
+        else:
+            about = relevant(run_searches(memory, [command.search])[0])
+    return talk(memory, command.period, name, about, command.max_tokens)
 
 
 def similar(memory: UserMemory, command: c.Similar) -> list[list[Known]]:

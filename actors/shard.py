@@ -286,7 +286,7 @@ class Shard:
                 return msgspec.msgpack.decode(seen, type=c.ANSWERS[type(command)])
         key = command.key
         resident = self.residents.get(
-            partition, key, create=not isinstance(command, c.Settle | c.FailTurn)
+            partition, key, create=not isinstance(command, c.Settle | c.FailTurn | c.Summarise)
         )
         if resident is None:
             msg = f"user {key.user_id!r} was forgotten while work for it was under way"
@@ -339,7 +339,7 @@ class Shard:
             return "" if isinstance(command, c.Digest) else read(UserMemory(), command)
         if isinstance(command, c.Digest):
             self.residents.flush_touches(partition, [key])
-        return read(resident.memory, command)
+        return read(resident.memory, command, resident.generation)
 
     def _search(self, commands: Sequence[c.Search]) -> list[list[Hit]]:
         """Answer the searches of one user, all from the same state; then record the readings."""

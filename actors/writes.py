@@ -14,7 +14,9 @@ from reverie.memory_graph import nodes as n
 from reverie.memory_graph.drafts import EntityDraft, Kept, Operation
 from reverie.memory_graph.errors import InternalError, StaleGenerationError, UnknownMemoryError
 from reverie.memory_graph.ids import Key
+from reverie.memory_graph.material import feeds, stamp
 from reverie.memory_graph.store import Transaction
+from reverie.memory_graph.text import name_key
 from reverie.memory_graph.views import Item, as_item
 from reverie.memory_graph.write import Writer, changed
 
@@ -102,7 +104,7 @@ def write(  # noqa: C901
             writer.entities((EntityDraft(name, kind) for name, kind in ends), command.at)
             return writer.relate(command.relation, None)
         case c.Summarise():
-            return _summarise(writer, command)
+            return _summarise(writer, command, generation)
         case c.SetVectors():
             writer.emit(
                 events.VectorsSet(
@@ -191,13 +193,26 @@ def _update(writer: Writer, command: c.Update) -> Item:
     return view(writer.memory, memory_id)
 
 
-def _summarise(writer: Writer, command: c.Summarise) -> str:
-    of = n.USER_NODE
+def _summarise(writer: Writer, command: c.Summarise, generation: int) -> str:
+    if command.generation is not None:
+        _check_generation(command, command.generation, generation)
+    graph, of = writer.graph, n.USER_NODE
     if command.session is not None:
-        of = writer.graph.sessions.get(command.session, "")
-        if not of:
-            msg = f"no session {command.session!r} for this user"
-            raise UnknownMemoryError(msg, session=command.session)
+        of = graph.sessions.get(command.session, "")
+    elif command.topic is not None:
+        of = graph.topics.get(name_key(command.topic), "")
+    if not of:
+        msg = f"no session or topic {command.session or command.topic!r} for this user"
+        raise UnknownMemoryError(msg, session=command.session)
+    if command.follows not in {None, graph.summaries.get(of, "")}:
+        msg = "another summary was made meanwhile: this one is discarded"
+        raise StaleGenerationError(msg, follows=command.follows)
+    stamps = command.stamps or (None,) * len(command.sources)
+    for source, seen in zip(command.sources, stamps, strict=True):
+        text = writer.memory.text_of(source)
+        if text is None or not feeds(writer.memory, source) or seen not in {None, stamp(text)}:
+            msg = f"{source} has changed since the summary was begun: it is discarded"
+            raise StaleGenerationError(msg, memory_id=source)
     return writer.summarise(
         command.text,
         of,
@@ -205,4 +220,5 @@ def _summarise(writer: Writer, command: c.Summarise) -> str:
         from_at=command.from_at,
         to_at=command.to_at,
         vector=command.vector,
+        covers=command.covers,
     )

@@ -111,11 +111,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--budget", type=int, default=BUDGET_TOKENS, help="tokens of a context at most"
     )
+    parser.add_argument(
+        "--summaries", action="store_true", help="keep a summary of each session beside its turns"
+    )
     args = parser.parse_args(argv)
     try:
         conversations = read_conversations(args.file)
         with shared_embedder(args) as embedder:
-            found = run(conversations, embedder, args.k, args.budget)
+            found = run(conversations, embedder, args.k, args.budget, summaries=args.summaries)
             told = report(args, conversations, embedder, found)
     except ReverieError as exc:
         print(f"{parser.prog}: {exc}", file=sys.stderr)
@@ -132,7 +135,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(
-    conversations: Sequence[Conversation], embedder: Embedder, ks: Sequence[int], budget: int
+    conversations: Sequence[Conversation],
+    embedder: Embedder,
+    ks: Sequence[int],
+    budget: int,
+    *,
+    summaries: bool = False,
 ) -> Found:
     """Ask every question of reverie and of the baselines."""
     found = Found([], {name: [] for name in (REVERIE, *SYSTEMS)}, [])
@@ -156,7 +164,7 @@ def run(
             for system, rows in scores.items():
                 found.rankings[system] += [[ids[place] for place in order(row)] for row in rows]
             began = time.perf_counter()
-            ingest(rt, clock, conversation, step(f"{name}: ingesting"))
+            ingest(rt, clock, conversation, step(f"{name}: ingesting"), summaries=summaries)
             ingested = time.perf_counter()
             advance = step(f"{name}: asking")
             found.rankings[REVERIE] += ask(rt, clock, conversation, most)

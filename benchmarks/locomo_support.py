@@ -110,25 +110,44 @@ def read_conversations(path: Path) -> list[Conversation]:
 
 
 def ingest(
-    rt: reverie.Runtime, clock: SimulatedClock, conversation: Conversation, advance: Advance
+    rt: reverie.Runtime,
+    clock: SimulatedClock,
+    conversation: Conversation,
+    advance: Advance,
+    *,
+    summaries: bool = False,
 ) -> None:
-    """Store a conversation in its own world, each session at the time at which it was said."""
+    """Store a conversation in its own world, each session at the time at which it was said; with
+    `summaries`, a summary of each session too."""
     user = rt.user(READER, conversation.name)
     for _, turns in groupby(conversation.turns, key=lambda turn: (turn.session, turn.said_at)):
         session = list(turns)
         clock.set(session[0].said_at or clock.now())
         user.add(session, infer=False)
         advance(len(session))
+    if summaries:
+        user.summarise()
     rt.checkpoint(INGESTED, conversation.name)
 
 
 def ask(
-    rt: reverie.Runtime, clock: SimulatedClock, conversation: Conversation, most: int
+    rt: reverie.Runtime,
+    clock: SimulatedClock,
+    conversation: Conversation,
+    most: int,
+    types: str | None = None,
 ) -> list[list[str]]:
     """Ask every question of an ingested conversation; the world is then as it was before.
 
     A search returns `most` hits at first. Where these stand for fewer turns, it is repeated with
     twice as many.
+
+    Args:
+        rt: holds the conversation, with a checkpoint INGESTED of its world.
+        clock: of `rt`.
+        conversation: what to ask.
+        most: how many turns a ranking needs.
+        types: of the items that are searched, such as "memory"; all by default.
 
     Returns:
         For each question the ids of at least `most` distinct turns, best first; fewer when there
@@ -141,7 +160,7 @@ def ask(
     waiting, limit = list(range(len(ranked))), min(most, MOST_HITS)
     while waiting:
         pairs = [(READER, conversation.questions[place].question) for place in waiting]
-        found = rt.search_many(pairs, world=conversation.name, limit=limit)
+        found = rt.search_many(pairs, world=conversation.name, limit=limit, types=types)
         few = []
         for place, hits in zip(waiting, found, strict=True):
             ranked[place] = list(dict.fromkeys(turn for hit in hits for turn in turns_of(hit)))

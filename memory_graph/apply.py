@@ -51,6 +51,8 @@ def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one b
             edited: n.Memory = graph.get(event.id, n.Memory)
             _edit(edited, event)
             graph.veil(edited)
+            if edited.ttl_s is not None:
+                _hide_summaries(memory, edited.id, event.at)
         case events.EntityAdded():
             graph.add(
                 n.Entity(
@@ -192,6 +194,33 @@ def _retire(
         old.valid_to = _end(old.valid_to, valid_to, at)
         if old.valid_from is not None and old.valid_to < old.valid_from:
             old.valid_to = old.valid_from  # it never held: an empty interval, not a negative one
+    if status == "superseded":  # it stays part of what was said, but what holds now is another
+        for summary in _citing(memory, memory_id):
+            if not isinstance(memory.graph.node(summary.of), n.Session):
+                _make_stale(memory, summary)
+    else:
+        _hide_summaries(memory, memory_id, at)
+
+
+def _citing(memory: UserMemory, node_id: str) -> list[n.Summary]:
+    """Return the summaries that derive from a node and answer still."""
+    found = (memory.graph.node(tail) for tail, _ in memory.graph.into(node_id, n.DERIVED_FROM))
+    return [s for s in found if isinstance(s, n.Summary) and s.retired_at is None]
+
+
+def _hide_summaries(memory: UserMemory, memory_id: str, at: float) -> None:
+    """Retire the summaries that may show what a memory says, or the turns that it came from: what
+    was put away, or will be, must not answer in their words. They are made anew without it."""
+    graph = memory.graph
+    for node_id in (memory_id, *(source for source, _ in graph.out(memory_id, n.DERIVED_FROM))):
+        for summary in _citing(memory, node_id):
+            summary.retired_at = at
+            graph.outdate(summary)
+
+
+def _make_stale(memory: UserMemory, summary: n.Summary) -> None:
+    summary.stale = True
+    memory.graph.outdate(summary)
 
 
 def _restore(memory: UserMemory, memory_id: str) -> None:
@@ -201,6 +230,18 @@ def _restore(memory: UserMemory, memory_id: str) -> None:
     kept.status, kept.retired_at, kept.retired_why, kept.end_learned = "active", None, "", False
     memory.graph.activate(kept)
     memory.graph.veil(kept)
+    for subject in _subjects(memory, memory_id):
+        newest = memory.graph.node(memory.graph.summaries.get(subject, ""))
+        if isinstance(newest, n.Summary) and newest.retired_at is None:
+            _make_stale(memory, newest)
+
+
+def _subjects(memory: UserMemory, memory_id: str) -> list[str]:
+    """Return what a memory may be in the summary of: the user, its topics, its sessions."""
+    graph = memory.graph
+    turns = (graph.node(source) for source, _ in graph.out(memory_id, n.DERIVED_FROM))
+    sessions = dict.fromkeys(turn.session for turn in turns if isinstance(turn, n.Message))
+    return [n.USER_NODE, *(topic for topic, _ in graph.out(memory_id, n.IN_TOPIC)), *sessions]
 
 
 def _edit(memory: n.Memory, event: events.MemoryEdited) -> None:
@@ -240,13 +281,26 @@ def _summary(memory: UserMemory, event: events.SummaryAdded) -> None:
         msg = f"summary {event.id} is of {event.of!r}, which does not exist"
         raise InvariantError(msg)
     for old in event.replaces:
-        graph.get(old, n.Summary).retired_at = event.at
-        graph.veiled.add(old)
-    graph.add(n.Summary(event.id, event.text, event.of, event.at, event.from_at, event.to_at))
+        replaced: n.Summary = graph.get(old, n.Summary)
+        replaced.retired_at = event.at
+        graph.outdate(replaced)
+    graph.add(
+        n.Summary(
+            event.id,
+            event.text,
+            event.of,
+            event.at,
+            event.from_at,
+            event.to_at,
+            covers=event.covers,
+        )
+    )
     graph.link(event.id, event.of, n.Edge(n.SUMMARIZES, 1.0, event.at))
     for source in event.sources:
         graph.link(event.id, source, n.Edge(n.DERIVED_FROM, 1.0, event.at))
-    _mention(memory, event.id, event.entities, event.at, 0.5)
+    for entity in event.entities:  # not counted as mentions: its sources are, and it is made anew
+        graph.get(entity, n.Entity)
+        graph.link(event.id, entity, n.Edge(n.CONTAINS_ENTITY, 1.0, event.at))
     memory.index(event.id, event.text, event.vector)
 
 

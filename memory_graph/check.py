@@ -100,6 +100,35 @@ def _active(memory: UserMemory, memory_id: str) -> bool:
     return isinstance(node, n.Memory) and node.status == "active"
 
 
+def _summaries_stand(memory: UserMemory) -> Iterator[str]:
+    """One summary of a subject answers at most, the newest, and it shows nothing put away."""
+    graph = memory.graph
+    newest: dict[str, n.Summary] = {}
+    for node in graph.nodes(n.Summary):
+        assert isinstance(node, n.Summary)  # noqa: S101
+        if [of for of, _ in graph.out(node.id, n.SUMMARIZES)] != [node.of]:
+            yield f"summary {node.id} is not of {node.of} alone"
+        if (before := newest.get(node.of)) is not None and before.retired_at is None:
+            yield f"summary {before.id} answers beside {node.id}, which replaced it"
+        newest[node.of] = node
+        if (node.id in graph.veiled) != (node.retired_at is not None):
+            yield f"summary {node.id} is {'' if node.id in graph.veiled else 'not '}veiled"
+        if node.retired_at is None:
+            shown = (graph.node(source) for source, _ in graph.out(node.id, n.DERIVED_FROM))
+            away = [m.id for m in shown if isinstance(m, n.Memory) and _is_put_away(m)]
+            if away:
+                yield f"summary {node.id} shows {away}, which were put away"
+    if graph.summaries != {of: node.id for of, node in newest.items()}:
+        yield "the newest summaries are not those that the graph names"
+    outdated = {of for of, s in newest.items() if s.stale or s.retired_at is not None}
+    if graph.outdated != outdated:
+        yield f"outdated are {sorted(graph.outdated)}, should be {sorted(outdated)}"
+
+
+def _is_put_away(memory: n.Memory) -> bool:
+    return memory.status in {"expired", "archived", "quarantined"} or memory.ttl_s is not None
+
+
 def _names_stand(memory: UserMemory) -> Iterator[str]:
     for entity in memory.graph.nodes(n.Entity):
         assert isinstance(entity, n.Entity)  # noqa: S101
@@ -147,6 +176,7 @@ RULES: tuple[Rule, ...] = (
     _edges_fit,
     _messages_chain,
     _memories_hold,
+    _summaries_stand,
     _names_stand,
     _relations_stand,
     _indexed,

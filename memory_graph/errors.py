@@ -157,6 +157,10 @@ class CheckpointExistsError(StateError):
     """A checkpoint of this tag, or a world of this name, exists already."""
 
 
+class MaskKeyMissingError(StateError):
+    """The data folder is masked, and was opened without the key: no text can be stored."""
+
+
 # -- the disk --------------------------------------------------------------------------
 
 
@@ -219,6 +223,10 @@ class ModelFailedError(ModelError):
     """The model raised while it worked."""
 
 
+class ModelTimeoutError(ModelError):
+    """The model took longer over one call than it may; the call was ended and gave nothing."""
+
+
 # -- try again -------------------------------------------------------------------------
 
 
@@ -237,6 +245,11 @@ class ShardUnavailableError(UnavailableError):
 
 class ModelUnavailableError(UnavailableError):
     """No model host answered within the client's retries. Turns that wait for it go on waiting."""
+
+
+class BudgetExceededError(UnavailableError):
+    """The user's budget of model calls or tokens is spent; `world`, `user_id` and `budget` ("calls"
+    or "tokens") say whose. The model was not called. Turns that need it go on waiting."""
 
 
 class WaitTimeoutError(UnavailableError):

@@ -163,7 +163,8 @@ class TopicAdded(_Event, frozen=True, kw_only=True, tag="topic"):
 
 class SummaryAdded(_Event, frozen=True, kw_only=True, tag="summary"):
     """A summary was made of `of` (a session, topic or the user) from `sources`. Summaries in
-    `replaces` are retired by it."""
+    `replaces` are retired by it. `covers` is how far it had read: the session's messages, or the
+    highest number of a memory."""
 
     id: str
     text: str
@@ -174,6 +175,7 @@ class SummaryAdded(_Event, frozen=True, kw_only=True, tag="summary"):
     replaces: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     vector: bytes | None = None
+    covers: int = 0
 
 
 class Touched(_Event, frozen=True, kw_only=True, tag="touched"):

@@ -98,6 +98,9 @@ class MemoryGraph:
             first (one whose time to live is over counts as active until it is retired).
         relations: relation id -> (head, tail).
         counters: highest number given per kind letter.
+        topics: normalised name of a topic -> its id.
+        summaries: id of a session, topic or the user -> its newest summary, also a retired one.
+        outdated: those whose newest summary is stale, or was retired with nothing in its place.
         edge_count: number of edges.
         veiled: texts that a reader of now may not see: memories that are not active or whose time
             may run out, and replaced summaries. All others are visible.
@@ -110,10 +113,13 @@ class MemoryGraph:
         "longest_name",
         "names",
         "nx",
+        "outdated",
         "relations",
         "sessions",
         "slots",
         "statements",
+        "summaries",
+        "topics",
         "veiled",
     )
 
@@ -124,6 +130,9 @@ class MemoryGraph:
         self.sessions: dict[str, str] = {}
         self.externals: dict[str, str] = {}
         self.slots: dict[str, list[str]] = {}
+        self.topics: dict[str, str] = {}
+        self.summaries: dict[str, str] = {}
+        self.outdated: set[str] = set()
         self.veiled: set[str] = set()
         self.statements: dict[int, tuple[str, ...]] = {}
         self.relations: dict[str, tuple[str, str]] = {}
@@ -163,8 +172,14 @@ class MemoryGraph:
                 if node.status == "active":
                     self.activate(node)
                 self.veil(node)
-            case n.Summary() if node.retired_at is not None:
-                self.veiled.add(node.id)
+            case n.Topic():
+                self.topics.setdefault(name_key(node.name), node.id)
+            case n.Summary():
+                self.summaries[node.of] = node.id
+                self.outdated.discard(node.of)
+                self.outdate(node)
+            case _:  # it has no name and no index of its own
+                pass
 
     def count(self, node_id: str) -> None:
         """Record that `node_id` is in use, so that `next_id` goes on after it.
@@ -259,6 +274,14 @@ class MemoryGraph:
             self.veiled.discard(memory.id)
         else:
             self.veiled.add(memory.id)
+
+    def outdate(self, summary: n.Summary) -> None:
+        """Keep `veiled` and `outdated` true after a change of a summary."""
+        if summary.retired_at is not None:
+            self.veiled.add(summary.id)
+        is_newest = self.summaries.get(summary.of) == summary.id
+        if is_newest and (summary.stale or summary.retired_at is not None):
+            self.outdated.add(summary.of)
 
     def saying(self, text: str) -> list[n.Memory]:
         """Return the active memories that say exactly this (after normalisation), oldest first."""
@@ -364,6 +387,11 @@ class MemoryGraph:
     def tails(self, node_id: str) -> KeysView[str]:
         """Return the nodes with an edge into a node."""
         return cast("KeysView[str]", self.nx._pred[node_id].keys())  # noqa: SLF001
+
+    def tails_back(self, node_id: str) -> Iterator[str]:
+        """Iterate over the nodes with an edge into a node, the last that got one first."""
+        tails: dict[str, Any] = self.nx._pred[node_id]  # noqa: SLF001
+        return reversed(tails)
 
     def newest_tails(self, node_id: str, limit: int) -> list[str]:
         """Return the last `limit` nodes that got an edge into a node, the newest first."""

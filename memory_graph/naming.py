@@ -17,6 +17,7 @@ MAX_HAN_NAME = 8
 _WORD = re.compile(r"\w+")
 # Han, kana and Hangul: names stand in such a text without spaces around them.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_PLACEHOLDER = re.compile(r"\[([a-z]+_\d+)(?:\.\d+)?\]")  # of a masked name: [PERSON_1]
 _OUTER = ".,;:!?\"'()[]{}<>-…“”「」《》。、"  # may stand around a name
 
 
@@ -39,6 +40,9 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
                 found.setdefault(entity, phrase)
             elif phrase in OWN_WORDS:
                 found.setdefault(n.USER_NODE, phrase)
+    for phrase in _PLACEHOLDER.findall(folded):  # stands close to what is around it in any script
+        if (entity := names.get(phrase)) is not None:
+            found.setdefault(entity, phrase)
     if _UNSPACED.search(folded):
         for size in range(MAX_HAN_NAME, 1, -1):
             for i in range(len(folded) - size + 1):

@@ -112,7 +112,11 @@ class Entity(_Node, gc=False, tag="entity"):
 
 
 class Summary(_Node, gc=False, tag="summary"):
-    """A summary of a session, a topic or the user. `of` is the node id of what it summarises."""
+    """A summary of a session, a topic or the user. `of` is the node id of what it summarises.
+
+    `covers` is how far it had read: the session's messages, or the highest number of a memory. A
+    `stale` one is to be made anew, though nothing it shows was put away.
+    """
 
     id: str
     text: str
@@ -121,6 +125,8 @@ class Summary(_Node, gc=False, tag="summary"):
     from_at: float
     to_at: float
     retired_at: float | None = None
+    covers: int = 0
+    stale: bool = False
 
 
 class Topic(_Node, gc=False, tag="topic"):

@@ -400,7 +400,7 @@ def _best(
             break
         node_id = ids[at]
         state = states[at] = look.states.get(node_id) or look.judge(node_id)
-        ranked[at] += state.recency + state.importance + state.outdated
+        ranked[at] += state.recency + state.importance + state.outdated + state.summary
         (heappush if len(bar) < limit else heappushpop)(bar, ranked[at])
     # Stable, so that what is equal in score and time stays in the order in which it was found.
     order = sorted(states, key=lambda at: (-rounded(ranked[at]), -states[at].at))[:limit]
@@ -415,6 +415,8 @@ def _best(
             own["importance"] = state.importance
         if state.outdated:
             own["outdated"] = state.outdated
+        if state.summary:
+            own["summary"] = state.summary
         found.append(Scored(state.node, cosine, own, sum(own.values())))
     return found
 
@@ -427,6 +429,7 @@ class _State(NamedTuple):
     recency: float
     importance: float
     outdated: float
+    summary: float
 
 
 class _Look:
@@ -460,7 +463,7 @@ class _Look:
         weights, moment, now = self.weights, self.moment, self._now
         node = self.memory.graph.node(node_id)
         assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
-        importance = outdated = 0.0
+        importance = outdated = summary = 0.0
         present = moment.as_of is None and moment.valid_at is None
         if isinstance(node, n.Memory):
             at = node.recorded_at if node.valid_from is None else node.valid_from
@@ -474,9 +477,9 @@ class _Look:
             if present and is_outdated(self.memory, node):
                 outdated = weights["outdated"]
         else:
-            at = node.to_at
+            at, summary = node.to_at, weights["summary"]
         recency = weights["recency"] * decay.recency(at, now)
-        found = self.states[node_id] = _State(node, at, recency, importance, outdated)
+        found = self.states[node_id] = _State(node, at, recency, importance, outdated, summary)
         return found
 
 

@@ -21,6 +21,7 @@ in benchmarks/learn_weights.py; recency, importance, outdated, entity and graph 
     recency     when it was last read, said or true (decay.py)
     importance  as it was judged when it was kept
     outdated    it no longer holds
+    summary     it is one: what it tells is told better by what it was made of
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "recency": 0.1,
         "importance": 0.15,
         "outdated": -1.0,
+        "summary": -2.0,
     }
 )
 # Questions in Chinese: BM25 over pairs of characters says less than over words, and a multilingual

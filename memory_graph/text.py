@@ -5,7 +5,8 @@ Pure functions of their arguments, for any script:
   (Snowball) in the language of their script; Latin ones in the language that is asked for;
 - Chinese, Japanese, Korean, Thai and other scripts that put no space between words give
   overlapping pairs of characters; Chinese characters count singly too, for most are words;
-- "O'Brien" and "Jean-Luc" give the whole (obrien, jeanluc) and their parts, "3.5" stays one term.
+- "O'Brien", "Jean-Luc" and "[PERSON_1]" give the whole (obrien, jeanluc, person1) and those of
+  their parts that are longer than a character, "3.5" stays one term.
 
 Function words are dropped: the English and Chinese ones that are listed here, and the short ones
 of the `stop-words` package for other languages. Its long words, and its English list, hold what
@@ -93,7 +94,7 @@ _LETTER = "[lcgahnto]m*"
 _PATTERN = re.compile(
     r"(?P<number>d+(?:[.,:]d+)+)"
     r"|(?P<acronym>l(?:\.l)+(?![ld]))"
-    rf"|(?P<word>(?:{_LETTER}|d)+(?:['\-](?:{_LETTER}|d)+)*)"
+    rf"|(?P<word>(?:{_LETTER}|d)+(?:['\-_](?:{_LETTER}|d)+)*)"
     r"|(?P<run>(?:[JKHT]m*)+)"
     r"|(?P<symbol>s)"
 )
@@ -132,7 +133,7 @@ def _class_of(char: str) -> str:
         return "d"
     if category == "So":
         return "s"
-    return char if char in "'-.,:" else " "
+    return char if char in "'-_.,:" else " "
 
 
 def _clean(char: str) -> str | None:
@@ -336,18 +337,18 @@ _LANGUAGE_SCRIPTS = {
 
 @lru_cache(maxsize=_CACHE_WORDS)
 def _word_terms(word: str, script: str, language: str) -> tuple[str, ...]:
-    """Return the terms of one normalised word, which may hold apostrophes and hyphens."""
+    """Return the terms of one normalised word; it may hold apostrophes, hyphens and underscores."""
     spoken = _language_of(script, language)
     word = word[:_MAX_TERM]
     if spoken == "english":
         word = _CLITIC.sub("", word)
-    whole = word.replace("'", "").replace("-", "")
+    whole = word.replace("'", "").replace("-", "").replace("_", "")
     stop = _stop_words(spoken)
     if not whole or whole in stop:
         return ()
     if whole == word:
         return (_stemmed(word, script, spoken),)
-    parts = [p for p in re.split(r"['-]", word) if len(p) > 1 and p not in stop]
+    parts = [p for p in re.split(r"['_-]", word) if len(p) > 1 and p not in stop]
     if whole.isdecimal():  # a date or a telephone number: its parts say it all
         return tuple(parts)
     return tuple(_stemmed(p, script, spoken) for p in (whole, *parts))

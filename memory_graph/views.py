@@ -35,6 +35,7 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fal
         recorded_at: when the graph learned it, seconds.
         sources: ids of the messages or memories that it derives from.
         entities: names of the entities that it mentions.
+        about: of a summary: "user", "session NAME" or "topic NAME".
     """
 
     id: str
@@ -64,6 +65,7 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fal
     topics: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     metadata: n.Metadata | None = None
+    about: str | None = None
 
 
 class Hit(Item, frozen=True, omit_defaults=True, kw_only=True, gc=False):
@@ -132,6 +134,7 @@ def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str
         case n.Summary():
             fields |= {
                 "type": "summary",
+                "about": _about(memory, node.of),
                 "at": node.to_at,
                 "retired_at": node.retired_at,
                 "status": "active" if node.retired_at is None else "superseded",
@@ -162,6 +165,16 @@ def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str
             fields["session"] = display(first.session)
             fields["speaker"] = first.speaker
     return fields
+
+
+def _about(memory: UserMemory, subject: str) -> str:
+    match memory.graph.node(subject):
+        case n.Session(name=name):
+            return f"session {name}"
+        case n.Topic(name=name):
+            return f"topic {name}"
+        case _:
+            return "user"
 
 
 def as_item(

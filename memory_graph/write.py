@@ -7,6 +7,7 @@ it means that the caller must discard the state (the store rolls back).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
@@ -33,6 +34,8 @@ from reverie.memory_graph.errors import (
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.text import name_key, normalise
 from reverie.memory_graph.visible import is_live
+
+MAX_SUMMARY_ENTITIES = 8  # that a summary is linked to: those of most of its sources
 
 
 class Writer:
@@ -369,15 +372,17 @@ class Writer:
         from_at: float,
         to_at: float,
         vector: bytes | None,
+        covers: int = 0,
     ) -> str:
-        """Keep a summary of a session, topic or the user; earlier ones of the same are retired."""
-        old = [
-            tail
-            for tail, _ in self.graph.into(of, n.SUMMARIZES)
-            if self.graph.get(tail, n.Summary).retired_at is None
-        ]
+        """Keep a summary of a session, topic or the user; the one before it is retired."""
+        newest = self.graph.summaries.get(of)
+        is_live = newest and self.graph.get(newest, n.Summary).retired_at is None
+        old = (newest,) if newest and is_live else ()
         summary_id = self.graph.next_id(g.SUMMARY)
-        entities = {e for source in sources for e, _ in self.graph.out(source, n.CONTAINS_ENTITY)}
+        mentions = Counter(
+            e for source in sources for e, _ in self.graph.out(source, n.CONTAINS_ENTITY)
+        )
+        entities = sorted(mentions, key=lambda e: (-mentions[e], g.number(e)))
         self.emit(
             events.SummaryAdded(
                 at=self.at,
@@ -387,9 +392,10 @@ class Writer:
                 sources=tuple(dict.fromkeys(sources)),
                 from_at=from_at,
                 to_at=to_at,
-                replaces=tuple(old),
-                entities=tuple(sorted(entities, key=g.number)),
+                replaces=old,
+                entities=tuple(entities[:MAX_SUMMARY_ENTITIES]),
                 vector=vector,
+                covers=covers,
             )
         )
         return summary_id
@@ -496,10 +502,8 @@ class Writer:
         )
 
     def _topic(self, name: str) -> str:
-        wanted = name_key(name)
-        for topic in self.graph.nodes(n.Topic):
-            if isinstance(topic, n.Topic) and name_key(topic.name) == wanted:
-                return topic.id
+        if (known := self.graph.topics.get(name_key(name))) is not None:
+            return known
         topic_id = self.graph.next_id(g.TOPIC)
         self.emit(events.TopicAdded(at=self.at, id=topic_id, name=name))
         return topic_id

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
     from reverie.memory_graph.why import Explanation
     from reverie.models.protocol import Decider, Embedder, Extractor
-    from reverie.results import AddResult, ForgetReceipt
+    from reverie.results import AddResult, ConversationSummary, ForgetReceipt
     from reverie.runtime import Checkpoint, Runtime, open  # noqa: A004 (reverie.open)
     from reverie.stopping import closing_on_sigterm
     from reverie.user import User
+    from reverie.vault import new_mask_key
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ __all__ = [
     "Clock",
     "Config",
     "Context",
+    "ConversationSummary",
     "Decider",
     "Embedder",
     "EntityDraft",
@@ -67,6 +69,7 @@ __all__ = [
     "closing_on_sigterm",
     "errors",
     "needs_memory",
+    "new_mask_key",
     "open",
     "open_async",
     "parse_time",
@@ -89,9 +92,10 @@ _HOMES = {
     "reverie.memory_graph.why": ("Explanation",),
     "reverie.models.protocol": ("Decider", "Embedder", "Extractor"),
     "reverie.runtime": ("Checkpoint", "Runtime", "open"),
-    "reverie.results": ("AddResult", "ForgetReceipt"),
+    "reverie.results": ("AddResult", "ConversationSummary", "ForgetReceipt"),
     "reverie.stopping": ("closing_on_sigterm",),
     "reverie.user": ("User",),
+    "reverie.vault": ("new_mask_key",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -67,6 +67,8 @@ class AsyncUser:
     search = _of_user(User.search)
     why = _of_user(User.why)
     context = _of_user(User.context)
+    get_conversation_summary = _of_user(User.get_conversation_summary)
+    summarise = _of_user(User.summarise)
     get = _of_user(User.get)
     list = _of_user(User.list)
     history = _of_user(User.history)
@@ -76,6 +78,8 @@ class AsyncUser:
     digest = _of_user(User.digest)
     check = _of_user(User.check)
     forget = _of_user(User.forget)
+    mask = _of_user(User.mask)
+    unmask = _of_user(User.unmask)
 
 
 class _Job:
@@ -145,8 +149,10 @@ class AsyncRuntime:
     remember_many = _of_runtime(Runtime.remember_many)
     search_many = _of_runtime(Runtime.search_many)
     drain = _of_runtime(Runtime.drain)
+    summarise = _of_runtime(Runtime.summarise)
     quarantined = _of_runtime(Runtime.quarantined)
     retry_quarantined = _of_runtime(Runtime.retry_quarantined)
+    drop_quarantined = _of_runtime(Runtime.drop_quarantined)
     checkpoint = _of_runtime(Runtime.checkpoint)
     rewind = _of_runtime(Runtime.rewind)
     fork = _of_runtime(Runtime.fork)
@@ -169,6 +175,7 @@ async def open_async(
     actors: int | None = None,
     address: str | None = None,
     clock: Clock | None = None,
+    mask_key: str | bytes | None = None,
     config: Config | None = None,
     **settings: Any,
 ) -> AsyncRuntime:
@@ -180,6 +187,7 @@ async def open_async(
             actors=actors,
             address=address,
             clock=clock,
+            mask_key=mask_key,
             config=config,
             **settings,
         )

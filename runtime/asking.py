@@ -14,18 +14,20 @@ from reverie.results import SearchOptions
 from reverie.times import times_named
 
 if TYPE_CHECKING:
+    from reverie.masking import Mask
     from reverie.runtime import Runtime
 
 CONTEXT_HITS = 50  # of a context block, by default
 
 
-def command(read: dict[str, Any], question: str, options: SearchOptions) -> c.Search:
+def command(read: dict[str, Any], question: str, options: SearchOptions, masking: Mask) -> c.Search:
     """Return the checked command of a search, without its vector.
 
     Args:
         read: the fields that every read has.
         question: in any language.
         options: defaults as of `User.search`.
+        masking: of the user: what is asked goes through it, and no further as it was.
 
     Raises:
         TypeError: an unknown option, which would otherwise be ignored without a word.
@@ -33,14 +35,14 @@ def command(read: dict[str, Any], question: str, options: SearchOptions) -> c.Se
     if unknown := sorted(set(options) - set(SearchOptions.__annotations__)):
         msg = f"a search has no option {', '.join(unknown)}"
         raise TypeError(msg)
-    get, text = options.get, door.question(question)
+    get, text = options.get, masking.question(door.question(question))
     as_of = door.optional_time(get("as_of"), "as_of")
     return c.Search(
         **read,
         text=text,
         times=times_named(text, read["now"] if as_of is None else as_of),
         limit=door.limit(get("limit", 10)),
-        filters=door.filters(get("filters")),
+        filters=masking.filters(door.filters(get("filters"))),
         types=door.types(get("types")),
         as_of=as_of,
         valid_at=door.optional_time(get("valid_at"), "valid_at"),
@@ -51,7 +53,7 @@ def command(read: dict[str, Any], question: str, options: SearchOptions) -> c.Se
 
 def search(rt: Runtime, key: Key, asked: c.Search) -> list[Hit]:
     """Embed a question and ask it."""
-    hits: list[Hit] = rt.call(_with_vector(rt, asked))
+    hits: list[Hit] = rt.call(with_vector(rt, asked))
     if rt.tracer is not None:
         rt.tracer(key, {"question": asked.text, "hits": hits})
     return hits
@@ -64,13 +66,14 @@ def why(rt: Runtime, asked: c.Search, item_id: str) -> Explanation:
             world=asked.world,
             user_id=asked.user_id,
             now=asked.now,
-            search=_with_vector(rt, asked),
+            search=with_vector(rt, asked),
             item_id=check_id(item_id, "item_id"),
         )
     )
     return told
 
 
-def _with_vector(rt: Runtime, asked: c.Search) -> c.Search:
+def with_vector(rt: Runtime, asked: c.Search) -> c.Search:
+    """Return a search with the vector of its question."""
     embedder = rt.mind.for_reading(asked.world)
     return asked.with_vector(as_bytes(embedder.embed([asked.text], "query")[0]), embedder.info.id)

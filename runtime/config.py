@@ -22,8 +22,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             object of the `Embedder` protocol, or "auto" (minilm when it was pulled, else the
             stand-in, which needs no download).
         models_folder: where pulled models lie; None is the user's cache folder.
-        extractor: "rules", "off", or an object of the `Extractor` protocol.
-        decider: "rules", or an object of the `Decider` protocol.
+        extractor: "layered" (rules, then each sentence that says something, and the language model
+            if there is one), "rules" or "salient" (one of these alone), "off", or an object of the
+            `Extractor` protocol.
+        decider: "rules" (then the language model, if there is one, for what they leave open), or
+            an object of the `Decider` protocol.
+        language_model: "smollm2", the path of a GGUF file that was trained to follow instructions,
+            or an object of the `LanguageModel` protocol; None goes without. It runs in a process
+            of its own.
+        language_adapters: paths of LoRA adapters by name ("pair", "span"); "smollm2" brings those
+            that are shipped.
+        language_context: tokens of a prompt with its answer.
+        language_threads: cores that one call may use.
+        language_hosts: 0 runs it beside this process; N starts N Ray actors for it (with `actors`).
+        language_timeout_s: how long one call may take.
+        model_calls: that one user may cost, all together, until `usage` is reset; None is no limit.
+        model_tokens: likewise, read and written tokens.
+        summaries: "extractive" (central sentences), "written" (by the language model, if it is
+            large enough), "off", or an object of the `Summariser` protocol. They are made after
+            extraction, in the background as that is.
+        summary_every: new turns of a session after which it is summarised anew.
+        summary_idle_s: seconds without a turn after which a session has ended.
         background: extract in a background thread; without it, only `wait=True` and `drain` do.
         partitions: of a new data folder (fixed once it exists).
         byte_budget: estimated bytes of resident users over all shards.
@@ -35,13 +54,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         retry_s: how long a call to a Ray actor (a shard, a model host) is repeated while it
             restarts.
         drain_s: how long the program may take from SIGTERM to its end, with `closing_on_sigterm`.
+        mask: what is masked before anything is stored: some of "email", "phone", "card", "id",
+            "person". Needs `open(mask_key=...)` and the extra "mask"; see docs/privacy.md. Once
+            on, it stays on for the data folder.
         trace: keep the raw parts of each extraction and search under `traces/`.
     """
 
     embedder: Any = AUTO
     models_folder: Path | None = None
-    extractor: Any = "rules"
+    extractor: Any = "layered"
     decider: Any = "rules"
+    language_model: Any = None
+    language_adapters: dict[str, str] = {}
+    language_context: int = 2048
+    language_threads: int = 1
+    language_hosts: int = 0
+    language_timeout_s: float = 120.0
+    model_calls: int | None = None
+    model_tokens: int | None = None
+    summaries: Any = "extractive"
+    summary_every: int = 40
+    summary_idle_s: float = 6 * 3600.0
     background: bool = True
     partitions: int = 16
     byte_budget: int = 2 * 1024**3
@@ -52,15 +85,28 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_waiting: int = 4096
     retry_s: float = 60.0
     drain_s: float = 10.0
+    mask: tuple[str, ...] = ()
     trace: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values out of range with a ConfigError."""
         for name in ("partitions", "byte_budget", "threads", "max_text_bytes", "max_waiting"):
             _at_least(self, name, 1)
-        for name in ("exact_limit", "model_hosts", "retry_s", "drain_s"):
+        for name in ("summary_every", "language_context", "language_threads"):
+            _at_least(self, name, 1)
+        for name in ("exact_limit", "model_hosts", "retry_s", "drain_s", "summary_idle_s"):
             _at_least(self, name, 0)
-        for name, words in (("extractor", ("rules", "off")), ("decider", ("rules",))):
+        for name in ("language_hosts", "language_timeout_s"):
+            _at_least(self, name, 0)
+        for name in ("model_calls", "model_tokens"):
+            if getattr(self, name) is not None:
+                _at_least(self, name, 0)
+        words_of = {
+            "extractor": ("layered", "rules", "salient", "off"),
+            "decider": ("rules",),
+            "summaries": ("extractive", "written", "off"),
+        }
+        for name, words in words_of.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in words:
                 msg = f"{name} must be one of {', '.join(words)} or an object, not {value!r}"

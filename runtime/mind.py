@@ -13,6 +13,7 @@ from pathlib import Path
 import structlog
 
 from reverie.config import AUTO, Config
+from reverie.language import Language
 from reverie.memory_graph.errors import ClosedError, ConfigError, EmbedderMismatchError
 from reverie.memory_graph.store import Catalog
 from reverie.memory_graph.store import World as StoredWorld
@@ -21,30 +22,27 @@ from reverie.models.cached import CachedEmbedder
 from reverie.models.catalog import default_folder, find_entry
 from reverie.models.checked import CheckedEmbedder
 from reverie.models.embedders import open_embedder
-from reverie.models.protocol import Decider, Embedder, Extraction, Extractor, Turn
-from reverie.models.rules import RulesDecider, RulesExtractor
+from reverie.models.masking import MaskedDecider, MaskedExtractor
+from reverie.models.protocol import Decider, Embedder, Extractor
 from reverie.models.rules import clear_caches as clear_rule_caches
+from reverie.models.summarise import Summariser
 
 log = structlog.get_logger(__name__)
 
 OBJECT = "object"  # stored spec of an embedder that was handed over as an object
-NEAR_DUPLICATE = {"multilingual": 0.95}  # its cosines of unrelated texts lie in .82-.88
-DEFAULT_NEAR_DUPLICATE = 0.9
-
-
-class NoExtractor:
-    """Extracts nothing: turns stay messages."""
-
-    def extract(self, turns: list[Turn], history: list[Turn]) -> list[Extraction]:  # noqa: ARG002
-        """Return an empty extraction for each turn."""
-        return [Extraction(turn.id) for turn in turns]
 
 
 class WorldMind:
     """Hands out the models; see the module's text. Safe to call from several threads."""
 
     def __init__(
-        self, config: Config, catalog: Catalog, now: Callable[[], float], *, on_ray: bool = False
+        self,
+        config: Config,
+        catalog: Catalog,
+        now: Callable[[], float],
+        *,
+        on_ray: bool = False,
+        masked: bool = False,
     ) -> None:
         self._config = config
         self._hosts = config.model_hosts if on_ray else 0
@@ -57,10 +55,11 @@ class WorldMind:
         self._by_spec: dict[str, Embedder] = {}
         self._specs: dict[str, str] = {}
         self._deciders: dict[str, Decider] = {}
-        extractor = config.extractor
-        if isinstance(extractor, str):
-            extractor = RulesExtractor() if extractor == "rules" else NoExtractor()
-        self.extractor: Extractor = extractor
+        self.language = Language(config, self._folder, on_ray=on_ray)
+        extractor = self.language.extractor
+        self._is_masked = masked
+        self.extractor: Extractor = MaskedExtractor(extractor) if masked else extractor
+        self.summariser: Summariser = self.language.summariser
 
     def embedder(self, world: str) -> Embedder:
         """Return the embedder of a world, deciding it for a new one.
@@ -185,12 +184,9 @@ class WorldMind:
         """Return the decider for a world."""
         found = self._deciders.get(world)
         if found is None:
-            if isinstance(self._config.decider, str):
-                self.embedder(world)
-                scale = NEAR_DUPLICATE.get(self._specs.get(world, ""), DEFAULT_NEAR_DUPLICATE)
-                found = RulesDecider(near_duplicate=scale)
-            else:
-                found = self._config.decider
+            self.embedder(world)
+            found = self.language.decider(self._specs.get(world, ""))
+            found = MaskedDecider(found) if self._is_masked else found
             self._deciders[world] = found
         return found
 
@@ -199,11 +195,13 @@ class WorldMind:
         embedder = self._by_world.get(world)
         if isinstance(embedder, CachedEmbedder):
             embedder.clear()
+        self.language.clear()
         clear_text_caches()
         clear_rule_caches()
 
     def close(self) -> None:
         """Free the models that were opened here (not objects that were handed over)."""
+        self.language.close()
         with self.lock:
             self._closed = True
             for embedder in self._by_spec.values():

@@ -31,6 +31,24 @@ class AddResult(msgspec.Struct, frozen=True):
     kept: list[Kept] = []
 
 
+class ConversationSummary(msgspec.Struct, frozen=True):
+    """What was said in a period, or of a topic; made when it was asked for, and not kept.
+
+    Attributes:
+        text: empty when there is nothing to tell.
+        from_at: begin of the period in seconds: as asked for, else of the first turn.
+        to_at: its end.
+        sources: ids of the turns and memories that the text was made of.
+        messages: how many turns lie in the period and topic.
+    """
+
+    text: str
+    from_at: float
+    to_at: float
+    sources: tuple[str, ...]
+    messages: int
+
+
 class ForgetReceipt(msgspec.Struct, frozen=True):
     """Proof of an erasure; see `commands.Erased`.
 

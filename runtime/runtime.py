@@ -13,7 +13,7 @@ from typing import Any, Self, Unpack
 import msgspec
 import structlog
 
-from reverie import door, times
+from reverie import door, quarantine, summing, times
 from reverie.actors import commands as c
 from reverie.actors.backend import Backend, InlineBackend, Router
 from reverie.actors.ingest import IngestCounts, Ingestor
@@ -21,6 +21,7 @@ from reverie.actors.lane import raise_error
 from reverie.actors.residents import ShardSettings
 from reverie.clock import Clock, WallClock
 from reverie.config import Config, make_config
+from reverie.masking import Masks
 from reverie.memory_graph.drafts import Kept, MemoryDraft
 from reverie.memory_graph.errors import (
     ClosedError,
@@ -89,6 +90,7 @@ def open(  # noqa: A001 (reverie.open, like shelve.open)
     actors: int | None = None,
     address: str | None = None,
     clock: Clock | None = None,
+    mask_key: str | bytes | None = None,
     config: Config | None = None,
     **settings: Any,
 ) -> Runtime:
@@ -100,6 +102,7 @@ def open(  # noqa: A001 (reverie.open, like shelve.open)
             may differ at each opening.
         address: of a running Ray cluster; None starts Ray on this machine (with `actors`).
         clock: tells the time; the wall clock by default.
+        mask_key: of a data folder with `Config.mask`; see `new_mask_key`. It is not kept anywhere.
         config: all settings; see `Config`.
         settings: single settings that replace those of `config`, such as `embedder="multilingual"`.
 
@@ -110,7 +113,12 @@ def open(  # noqa: A001 (reverie.open, like shelve.open)
         ConfigError: an unknown setting or a bad value.
     """
     return Runtime(
-        path, actors=actors, address=address, clock=clock, config=make_config(config, settings)
+        path,
+        actors=actors,
+        address=address,
+        clock=clock,
+        mask_key=mask_key,
+        config=make_config(config, settings),
     )
 
 
@@ -119,6 +127,7 @@ class Runtime:
 
     Attributes:
         config: its settings.
+        masks: what it masks; see `Config.mask`.
         mind: its models.
         ingestor: its background work.
         tracer: keeps raw parts of extractions and searches when `config.trace` is set.
@@ -131,6 +140,7 @@ class Runtime:
         actors: int | None = None,
         address: str | None = None,
         clock: Clock | None = None,
+        mask_key: str | bytes | None = None,
         config: Config,
     ) -> None:
         """See `reverie.open`."""
@@ -139,9 +149,10 @@ class Runtime:
         elif address is not None:
             msg = "address= needs actors=: how many shards to run on the cluster"
             raise ConfigError(msg, setting="address")
-        elif config.model_hosts:
-            msg = "model_hosts= needs actors=: model hosts run on Ray"
-            raise ConfigError(msg, setting="model_hosts")
+        elif config.model_hosts or config.language_hosts:
+            name = "model_hosts" if config.model_hosts else "language_hosts"
+            msg = f"{name}= needs actors=: such hosts run on Ray"
+            raise ConfigError(msg, setting=name)
         _log_to_stderr()
         self.config = config
         self._clock: Clock = clock or WallClock()
@@ -152,19 +163,28 @@ class Runtime:
         )
         backend: Backend | None = None
         try:
+            self.masks = Masks(self._folder.path, config.mask, mask_key)
             backend = self._start(actors, address)
             self._router = Router(backend, self._folder.partitions, max_waiting=config.max_waiting)
             self._repeats = backend.repeats
-            self.mind = WorldMind(config, self._folder.catalog, self.now, on_ray=actors is not None)
+            self.mind = WorldMind(
+                config,
+                self._folder.catalog,
+                self.now,
+                on_ray=actors is not None,
+                masked=self.masks.is_on,
+            )
             self._slots = Slots(self._folder.catalog, self._router, self.mind.lock)
             self._slots.resume()
             self.tracer = Tracer(self._folder.traces) if config.trace else None
+            self.summaries = summing.keeper(self._router, self.mind, self.now, config)
             self.ingestor = Ingestor(
                 self._router,
                 self.mind,
                 self.now,
                 background=config.background,
                 trace=self.tracer,
+                after=None if config.summaries == "off" else self.summaries.step,
             )
         except BaseException:
             if backend is not None:
@@ -287,12 +307,13 @@ class Runtime:
 
         Everything is checked before anything is stored. See `User.add`.
         """
-        drafts = {
+        checked = {
             self.user(user_id, world): door.messages(
                 given, session=session, at=None, max_bytes=self.config.max_text_bytes
             )
             for user_id, given in door.by_user(messages, "messages").items()
         }
+        drafts = {user: list(map(user.masking.turn, turns)) for user, turns in checked.items()}
         infer = infer and self.config.extractor != "off"
         commands = [
             user.turns_command(turns, self.new_request_id(), infer=infer)
@@ -325,6 +346,7 @@ class Runtime:
                 msg = f"the memories of {user_id!r} must be a sequence, not one text"
                 raise InvalidValueError(msg, what="memories")
             checked += [(user, door.memory(d, self.config.max_text_bytes)) for d in drafts]
+        checked = [(user, user.masking.memory(draft)) for user, draft in checked]
         embedder = self.mind.embedder(check_id(world, "world"))
         commands: list[c.Remember] = []
         for start in range(0, len(checked), EMBED_CHUNK):
@@ -378,18 +400,11 @@ class Runtime:
             for user in found:
                 self.ingestor.drain(Key(user.world, user.user_id))
 
-    def quarantined(self, world: str | None = None) -> list[c.PendingUser]:
-        """Return the turns whose extraction failed twice, by user, with the errors."""
-        wanted = None if world is None else check_id(world, "world")
-        found = self._router.everywhere(c.ListPending(world=wanted, quarantined=True))
-        return sorted((u for users in found for u in users), key=lambda u: (u.world, u.user_id))
+    summarise = summing.summarise_all
 
-    def retry_quarantined(self, user_id: str, world: str = DEFAULT_WORLD) -> int:
-        """Give a user's quarantined turns another chance; returns how many there are."""
-        user = self.user(user_id, world)
-        added: c.Added = self.call(c.Requeue(**user._write(self.new_request_id())))  # noqa: SLF001
-        self.ingestor.wake(user.key)
-        return len(added.ids)
+    quarantined = quarantine.quarantined
+    retry_quarantined = quarantine.retry_quarantined
+    drop_quarantined = quarantine.drop_quarantined
 
     # -- save slots --------------------------------------------------------------------
 
@@ -429,6 +444,8 @@ class Runtime:
         to its users meanwhile: it is there once this has returned.
         """
         self._require_open()
+        if check_id(new_world, "new_world") not in self.worlds():
+            self.masks.fork(check_id(world, "world"), new_world)
         count = self._slots.fork(
             check_id(world, "world"),
             check_id(tag, "tag"),
@@ -453,9 +470,11 @@ class Runtime:
     def erase(self, key: Key) -> c.Erased:
         """Erase a user for good; `User.forget` is the way to call it."""
         self._require_open()
+        self.masks.forget(key)
         with self.ingestor.hold(key):  # or an outcome under way would leave a trace behind
             erased = self._slots.forget(key)
         self.mind.forget(key.world)
+        self.mind.language.meter.reset(*key)
         times.clear_cache()
         return erased
 
@@ -561,6 +580,7 @@ class Runtime:
             return
         self._closed.set()
         try:
+            self.mind.language.close()  # or closing would wait for many calls of it
             is_idle = self.ingestor.close(within_s)
             self._router.close()
             if is_idle:  # or a model would be freed while it works

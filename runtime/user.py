@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from reverie import asking, door
+from reverie import asking, door, masking, summing
 from reverie.actors import commands as c
 from reverie.memory_graph.context import Context, assemble, utc_day
 from reverie.memory_graph.drafts import (
@@ -40,6 +40,7 @@ class User:
     def __init__(self, runtime: Runtime, key: Key) -> None:
         self._rt = runtime
         self.key = key
+        self.masking = runtime.masks.of(key)
 
     def __repr__(self) -> str:
         return f"User({self.key.user_id!r}, world={self.key.world!r})"
@@ -71,9 +72,10 @@ class User:
             wait: return after extraction.
             request_id: a call repeated with the same id has one effect and the first result.
         """
-        drafts = door.messages(
+        checked = door.messages(
             messages, session=session, at=at, max_bytes=self._rt.config.max_text_bytes
         )
+        drafts = list(map(self.masking.turn, checked))
         request_id = self._request(request_id)
         infer = infer and self._rt.config.extractor != "off"
         added: c.Added = self._rt.call(self.turns_command(drafts, request_id, infer=infer))
@@ -187,7 +189,7 @@ class User:
     def _remember(
         self, draft: MemoryDraft, replaces: tuple[str, ...], request_id: str | None
     ) -> Kept:
-        checked = door.memory(draft, self._rt.config.max_text_bytes)
+        checked = self.masking.memory(door.memory(draft, self._rt.config.max_text_bytes))
         request_id = self._request(request_id)
         checked = msgspec.structs.replace(checked, vector=self._embed(checked.text))
         command = c.Remember(
@@ -241,11 +243,12 @@ class User:
                 bool(ended),
             )
         )
+        head_type, tail_type = door.entity_type(head_type), door.entity_type(tail_type)
         command = c.Relate(
             **self._write(self._request(request_id)),
-            relation=draft,
-            head_type=door.entity_type(head_type),
-            tail_type=door.entity_type(tail_type),
+            relation=self.masking.relation(draft, head_type=head_type, tail_type=tail_type),
+            head_type=head_type,
+            tail_type=tail_type,
         )
         relation_id: str | None = self._rt.call(command)
         return relation_id
@@ -282,11 +285,11 @@ class User:
         if ttl_s is not UNSET:
             fields["ttl_s"] = None if ttl_s is None else door.duration(ttl_s, "ttl_s")
         if tags is not UNSET:
-            fields["tags"] = door.tags(tags)
+            fields["tags"] = tuple(map(self.masking.text, door.tags(tags)))
         if metadata is not UNSET:
-            fields["metadata"] = door.metadata(metadata)
+            fields["metadata"] = self.masking.value(door.metadata(metadata))
         if text is not None:
-            fields["text"] = door.text(text, self._rt.config.max_text_bytes)
+            fields["text"] = self.masking.text(door.text(text, self._rt.config.max_text_bytes))
             fields["vector"] = self._embed(fields["text"])
         if not fields:
             msg = "nothing to change: pass a text or an attribute"
@@ -325,7 +328,7 @@ class User:
             **self._write(self._request(request_id)),
             memory_id=check_id(memory_id, "memory_id"),
             status=status,  # type: ignore[arg-type]
-            reason=door.text(reason, 1024),
+            reason=self.masking.question(door.text(reason, 1024)),
         )
         return bool(self._rt.call(command))
 
@@ -341,7 +344,7 @@ class User:
         command = c.Restore(
             **self._write(self._request(request_id)),
             memory_id=check_id(memory_id, "memory_id"),
-            reason=door.text(reason, 1024),
+            reason=self.masking.question(door.text(reason, 1024)),
         )
         item: Item = self._rt.call(command)
         return item
@@ -394,7 +397,7 @@ class User:
 
         Several that are asked together, at the same `now`, share more of the work.
         """
-        return asking.command(self._read(now), question, options)
+        return asking.command(self._read(now), question, options, self.masking)
 
     def why(self, question: str, item_id: str, **search: Unpack[SearchOptions]) -> Explanation:
         """Return why a memory, message or summary does or does not come up for a question.
@@ -438,6 +441,11 @@ class User:
         counter = count_tokens or self._rt.mind.for_reading(self.key.world).count_tokens
         return assemble(hits, budget, counter, show_time)
 
+    get_conversation_summary = summing.get_conversation_summary
+    summarise = summing.summarise
+    mask = masking.mask
+    unmask = masking.unmask
+
     def get(self, node_id: str) -> Item:
         """Return a memory, message or summary by its id, or a message by the id it came with.
 
@@ -479,7 +487,7 @@ class User:
             **self._read(),
             limit=door.limit(limit),
             after=None if cursor is None else check_id(cursor, "cursor"),
-            filters=door.filters(filters),
+            filters=self.masking.filters(door.filters(filters)),
             types=door.types(types),
             as_of=door.optional_time(as_of, "as_of"),
             valid_at=door.optional_time(valid_at, "valid_at"),
@@ -501,7 +509,7 @@ class User:
 
     def entities(self, name: str | None = None, *, limit: int = 100) -> Sequence[EntityView]:
         """Return the people, places and things that are known, most mentioned first."""
-        wanted = None if name is None else door.name(name)
+        wanted = None if name is None else self.masking.asked_name(door.name(name))
         command = c.Entities(**self._read(), name=wanted, limit=door.limit(limit))
         found: Sequence[EntityView] = self._rt.call(command)
         return found
@@ -520,7 +528,7 @@ class User:
         Raises:
             UnknownMemoryError: no entity of exactly this name or alias.
         """
-        wanted = door.name(name)
+        wanted = self.masking.asked_name(door.name(name))
         command = c.Neighbors(
             **self._read(),
             name=wanted,

@@ -150,6 +150,7 @@ _RUN: dict[str, Callable[[Runtime, SimulatedClock, Op], object]] = {
     "delete": lambda rt, clock, op: _user(rt, op).delete(f"m{op.a}"),
     "archive": lambda rt, clock, op: _user(rt, op).archive(f"m{op.a}"),
     "restore": lambda rt, clock, op: _user(rt, op).restore(f"m{op.a}"),
+    "summarise": lambda rt, clock, op: [item.text for item in _user(rt, op).summarise()],
     "flush": lambda rt, clock, op: rt.flush() if op.a % 2 else None,
     "checkpoint": lambda rt, clock, op: rt.checkpoint(f"tag {op.a % 3}", USERS[op.user][1]),
     "rewind": lambda rt, clock, op: rt.rewind(f"tag {op.a % 3}", USERS[op.user][1]),

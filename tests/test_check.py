@@ -15,7 +15,7 @@ from reverie.memory_graph.decay import HALF_LIFE_S
 from reverie.memory_graph.drafts import EntityDraft, RelationDraft, TurnDraft
 from reverie.memory_graph.errors import JournalDamagedError
 from reverie.memory_graph.graph import MemoryGraph
-from reverie.memory_graph.nodes import Edge, Entity, Memory, Message, Relation, Session
+from reverie.memory_graph.nodes import Edge, Entity, Memory, Message, Relation, Session, Summary
 from reverie.memory_graph.state import UserMemory
 
 
@@ -85,6 +85,28 @@ def stand_beside(state: UserMemory) -> None:
 def add_a_vector(state: UserMemory) -> None:
     assert state.vectors is not None
     state.vectors.add("m99", b"\0" * 4 * state.vectors.dim)
+
+
+def summary_of(state: UserMemory, node_id: str = "y1") -> Summary:
+    found = state.graph.node(node_id)
+    assert isinstance(found, Summary)
+    return found
+
+
+def two_summaries(state: UserMemory) -> None:
+    writer(START, state).summarise(
+        "Again.", "s1", ["t1", "m2"], from_at=0.0, to_at=1.0, vector=None
+    )
+
+
+def answer_beside(state: UserMemory) -> None:
+    two_summaries(state)
+    summary_of(state).retired_at = None
+
+
+def show_what_was_put_away(state: UserMemory) -> None:
+    two_summaries(state)
+    memory_of(state).status = "archived"
 
 
 PLANTED: dict[str, tuple[str, Callable[[UserMemory], object]]] = {
@@ -171,6 +193,18 @@ PLANTED: dict[str, tuple[str, Callable[[UserMemory], object]]] = {
     "vector": (
         "vector of m99, which is no text",
         add_a_vector,
+    ),
+    "summary of another": (
+        "summary y1 is not of s9 alone",
+        lambda s: setattr(summary_of(s), "of", "s9"),
+    ),
+    "two summaries": ("summary y1 answers beside y2", answer_beside),
+    "veiled": ("summary y1 is veiled", lambda s: s.graph.veiled.add("y1")),
+    "put away": ("summary y2 shows ['m2'], which were put away", show_what_was_put_away),
+    "newest": ("the newest summaries are not", lambda s: s.graph.summaries.clear()),
+    "outdated": (
+        "outdated are [], should be ['s1']",
+        lambda s: setattr(summary_of(s), "stale", True),
     ),
     "counters": ("counters are", lambda s: s.graph.counters.update(m=9)),
 }

@@ -127,6 +127,19 @@ def test_what_was_replaced_counts_less(story: Writer) -> None:
     assert "no longer holds (replaced by m2)" in hit.reasons
 
 
+def test_a_summary_comes_after_what_it_was_made_of() -> None:
+    made = writer()
+    texts = ["Ana loves green tea.", "Ana drinks tea from Assam.", "我也喜欢绿茶。"]
+    kept = [made.remember(fact(text)) for text in texts]
+    whole = " ".join(texts)
+    summary = made.summarise(whole, "u", kept, from_at=START, to_at=START, vector=vector(whole))
+    hits = asked(made.memory, "Which tea does Ana love, and from where?")
+    assert [h.id for h in hits][-1] == summary
+    assert hits[-1].parts["summary"] == WEIGHTS["summary"]
+    (alone,) = asked(made.memory, "Which tea does Ana love?", types=frozenset({"summary"}))
+    assert alone.id == summary
+
+
 def test_limits_types_and_conditions(story: Writer) -> None:
     text = "Ana ferry 小明 Elena bees mill"
     assert len(asked(story.memory, text, limit=2)) == 2

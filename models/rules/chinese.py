@@ -12,6 +12,12 @@ from reverie.models.rules.chinese_rules import ATTRIBUTES, CITIES, KIN, PETS, RU
 from reverie.models.rules.claims import Claim
 from reverie.models.rules.text import MAX_CLAUSE_CHARS
 
+# A time to come: "下个月搬去上海" is a plan, the old home is kept until then.
+_COMING = (
+    "下个?(?:月|周|星期|礼拜|学期|季度)|明天|后天|明年|后年|(?:几|两|三|[二四五六七八九十\\d]+)(?:天|周|个月|年)(?:之|以)?后"
+    "|月底|年底|过(?:几天|阵子|段时间)|马上|即将|很快|不久"
+)
+
 
 def parse(clause: str, label: str, *, loose: bool = False) -> list[Claim]:
     """Return the claims of one third-person Chinese clause, the main one first.
@@ -69,8 +75,8 @@ def _noun_claims(f: Frame, clause: str) -> list[Claim]:
     if not f.noun:
         return []
     called = re.match(
-        "(?:的?名字)?(?:叫做|叫|名叫|是)(?P<o>[\u4e00-\u9fff·]{1,5}|[A-Za-z][\\w ]{0,20})(?=$"
-        "|[，。！；,、])",
+        "(?:的?名字)?(?:叫做|叫|名叫|是|换成了?|变成了?|改成了?)"
+        "(?P<o>[\u4e00-\u9fff·]{1,5}|[A-Za-z][\\w ]{0,20})(?=$|[，。！；,、])",
         f.core,
     )
     if f.noun in KIN:
@@ -96,8 +102,10 @@ def _noun_claims(f: Frame, clause: str) -> list[Claim]:
             ]
         return []
     value = re.match(
-        "(?:现在|已经)?(?:是|为|叫|改成|变成|在|：|:)(?:了)?(?P<o>[^，。！；,]{1,40})", f.core
-    )
+        "(?:现在|已经)?(?:是|为|叫|改成|变成|换成|[涨降升减增]到|提高到|在|：|:)(?:了)?"
+        "(?P<o>[^，。！；,]{1,40})",
+        f.core,
+    ) or re.match("(?P<o>[\\d零一二三四五六七八九十百千万两][^，。！；,]{0,20})", f.core)
     if value is None:
         return []
     thing = value["o"].rstrip("了吧呢啊呀")
@@ -194,7 +202,8 @@ def _from_rule(  # noqa: C901, PLR0912 - one branch per special predicate
     def claim(obj: str, text: str = clause, **more: Any) -> Claim:
         return Claim(subject, predicate, obj, text, **(base | more))
 
-    if f.future and predicate not in {
+    coming = fields.get("changed") and re.search(_COMING, clause) and "了" not in clause
+    if (f.future or coming) and predicate not in {
         "likes",
         "prefers",
         "allergic_to",
@@ -232,6 +241,8 @@ def _from_rule(  # noqa: C901, PLR0912 - one branch per special predicate
                 **(base | {"detail": detail, "tail_type": "person" if o else "none"}),
             )
         ]
+    if predicate == "attribute" and fields.get("detail"):
+        return [claim(o, detail=fields["detail"])]
     if predicate == "has_pet":
         return [claim(g["pet"], extra=o)]
     if predicate == "favourite":

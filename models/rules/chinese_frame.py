@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from reverie.models.rules.chinese_rules import KIN, PETS, RULES, SURNAMES
+from reverie.models.rules.chinese_rules import ATTRIBUTES, KIN, PETS, RULES, SURNAMES
 
 TIME = (
     "(?:(?:19|20)\\d\\d年(?:\\d\\d?月)?(?:\\d\\d?[日号])?|\\d\\d?月(?:\\d\\d?[日号]|份)?|大?前年|去年|今年|明年|后年"
@@ -31,6 +31,13 @@ _NAME = re.compile(
     f"(?:{SURNAMES})[\u4e00-\u9fff]{{1,2}}?(?=说|是|住|在|喜欢|讨厌|有|要|会|去|来|想|弄|拥|失|偷|杀|救|给|打|守|恨|相信|得|变|已|的|和|也|最|今年|养|爱|对|从|把|被|不|没|结婚|卖|丢|搬|买|叫|决定|打算|送)|(?:小|阿|老)(?!的)[\u4e00-\u9fff](?=是|住|在|喜欢|讨厌|有|要|会|去|来|的|最|今年|养|爱|对|从|把|被|不|没|结婚|搬|叫)"
 )
 _KIN_FIRST = re.compile("(?P<noun>" + "|".join(sorted(KIN, key=len, reverse=True)) + ")")
+# An attribute whose value follows without a verb or 的: 体重70公斤, 月薪涨到一万.
+_MEASURED = re.compile(
+    f"的?(?P<a>{'|'.join(ATTRIBUTES)})(?=[涨降升减增]到|提高到|[\\d零一二三四五六七八九十百千万两])"
+)
+_CALLED = re.compile(
+    "的(?P<a>[\u4e00-\u9fff]{1,6}?)(?=是|为|叫|改成|变成|换成|[涨降升减增]到|提高到|在|：|:)"
+)
 _NAME_CHARS = re.compile(
     "[\u4e00-\u9fff·]{1,4}?(?=今年|下|上|明|去年|昨|前天|今天|已经|刚|就|要|是|住|在|喜欢|讨厌|有|会|去|来|结婚|生|的|也|很|最近|都|对|从|不|考|开|得|正|马上|终于|最|搬|想|爱|养|学|毕业|病|$|，)"
 )
@@ -117,9 +124,7 @@ def frame_of(clause: str, label: str, *, loose: bool) -> Frame | None:  # noqa: 
             if len(noun) == 2 and noun in {"猫咪", "狗狗"} and name:  # 猫 + 咪咪, not 猫咪 + 咪  # noqa: PLR2004 - a few words
                 noun, name = noun[0], noun[1] + name
             rest = rest[m.end() :]
-        elif rest.startswith("的") and (
-            m := re.match("的(?P<a>[\u4e00-\u9fff]{1,6}?)(?=是|为|叫|改成|变成|在|：|:)", rest)
-        ):
+        elif m := _MEASURED.match(rest) or _CALLED.match(rest):
             noun = m["a"]
             rest = rest[m.end() :]
     elif (m := re.match("玩家|主角|旅行者|冒险者", clause)) or (m := _NAME.match(clause)):

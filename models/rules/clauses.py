@@ -238,6 +238,11 @@ def _third(clause: str, label: str, context: _Context, *, narrator: bool) -> str
             return _capital(to_third(f"{who}'s {rest}", label))
         suffix = {"'s": " is", "'ll": " will", "'ve": " has", None: ""}[m["rest"]]
         return _capital(to_third(f"{who}{suffix} {rest}", label))
+    # "now I'm based in Rome": the adverb goes behind its subject, where every rule looks for it
+    if moved := cues.FRONTED.match(clause):
+        adverb = moved["adverb"].lower()
+        adverb = "now" if adverb in {"nowadays", "these days"} else adverb
+        clause = f"{moved['subject']} {adverb} {clause[moved.end() :]}"
     first = cues.ELIDED.match(clause)
     if first:
         verb = first["v"].lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from reverie.models.rules.changes import moments
 from reverie.models.rules.claims import Claim
 from reverie.models.rules.reading import Said
 from reverie.models.rules.text import fold, is_chinese, key_words
@@ -14,7 +15,7 @@ _CARRIERS = key_words(
     relocate
     based work job employed position wife husband spouse married marry partner have own drive keep
     called live stand study degree graduate drink eat go play speak speaks fluent is manager boss
-    detest loathe fond fan keen stand can't bear""",
+    detest loathe fond fan keen stand can't bear home""",
 ) | frozenset(
     "对吃喝会过敏有个名字叫是在住的了养只条爱喜欢很最也1生活居住工作上班任职家人位员为热讨厌不非常特别"
 )
@@ -27,10 +28,29 @@ _ANTONYMS = [
         friendly/hostile friend/enemy ally/enemy safe/dangerous healthy/sick broken/repaired
         hired/fired
         loves/hates awake/asleep empty/full lit/dark rich/poor peace/war enabled/disabled
-        free/imprisoned
+        free/imprisoned up/down raised/lowered hot/cold calm/angry frozen/thawed loyal/disloyal
+        online/offline visible/hidden allowed/forbidden legal/illegal guilty/innocent present/absent
+        happy/sad strong/weak clean/dirty wild/tame lost/found busy/free sharp/blunt wet/dry
+        abandoned/inhabited hopeful/hopeless brave/cowardly
         wounded/healed healthy/ill broken/fixed employed/unemployed pregnant/postpartum""".split()
     )
 ]
+# Words of which a thing or person is one at a time.
+_SCALES = tuple(
+    key_words(words)
+    for words in (
+        "friendly neutral hostile wary indifferent suspicious loyal disloyal kind unfriendly",
+        "happy sad angry calm anxious content depressed cheerful",
+        "beginner novice intermediate advanced expert master",
+        "cold cool warm hot freezing",
+        "poor rich wealthy broke",
+        "thin slim fat overweight",
+        "weak strong",
+        "dirty clean filthy spotless",
+        "ruined intact destroyed standing",
+        "alone married single",
+    )
+)
 _MOVED = re.compile(
     r"\b(?:(?:was|is|has been|been|got|gets) (?:now |just )?(?:moved|rescheduled|postponed"
     r"|pushed(?: back)?|delayed|shifted|brought forward|changed)"
@@ -38,8 +58,13 @@ _MOVED = re.compile(
     r"|User's))\b(?=.* (?:to|until|till|by) )|(?:改到|推迟到|提前到|延期到|挪到)",
 )
 _OFF = re.compile(
+    r"\b(?:is|are) off(?= *[.!]*$)|\b(?:won't|will not) (?:happen|take place|go ahead)\b"
+    r"|\bfell through\b|"
     r"\b(?:was|is|has been|been|got) (?:cancelled|canceled|called off)\b|\b(?:cancelled"
     r"|canceled|called off) (?:the|their|his|her)\b|取消"
+)
+_COMING = re.compile(
+    r"\b(?:is|are) (?:\w+ly )?(?:going|flying|travell?ing|driving|heading|visiting)\b"
 )
 _FRESH = re.compile(r"\b(?:again|now|once more|these days|restored)\b|再次|又|现在|已经|恢复")
 _MEAT = re.compile(r"\b(?:meat|chicken|beef|pork|steak|fish|bacon|burgers?)\b|肉|鱼")
@@ -66,6 +91,11 @@ _STATUSES = frozenset(
     """single married engaged divorced widowed separated 单身 结婚 已婚 离婚 订婚 未婚 离异 丧偶
     分手""".split(),
 ) | {"a widow", "a widower"}
+_LASTING = re.compile(r"\bsince\b|\bfor (?:\w+ )?(?:years|months|weeks)\b|了")
+_WHO = frozenset(
+    {"partner", "manager", "name", "attribute", "age", "birthday", "email", "phone", "allergic_to"}
+)
+MAX_ROLE_WORDS = 3  # by which two namings of one person may differ; a Han character is a word
 _STANDINGS = (
     ("marr", "married"),
     ("engag", "engaged"),
@@ -94,7 +124,15 @@ def says_the_same(new: Said, old: Said) -> bool:
         or a.ended != b.ended
     ):
         return False
-    if not new.numbers <= old.numbers or (a.future != b.future and not (a.explicit and b.explicit)):
+    counts = [
+        {w for w in words if w.isdigit()}
+        for words in (new.words - old.words, old.words - new.words)
+    ]
+    if (
+        all(counts)
+        or not new.numbers <= old.numbers
+        or (a.future != b.future and not (a.explicit and b.explicit))
+    ):
         return False
     kindred = a.slot == b.slot or (a.about.group == b.about.group and a.about.group == "taste")
     if a.predicate in {"event", "plans", "state"} and b.predicate in {"event", "plans", "state"}:
@@ -103,9 +141,14 @@ def says_the_same(new: Said, old: Said) -> bool:
         return False
     if a.predicate == b.predicate == "prefers" and a.key != b.key:
         return False
+    if a.ended and b.ended and a.key == b.key:
+        return kindred
+    if a.slot == b.slot and a.key == b.key and a.predicate in _WHO and a.explicit and b.explicit:
+        # One person in one role, under another word for the role ("wife", "spouse").
+        return a.extra in {"", b.extra} and len(new.words - old.words) <= MAX_ROLE_WORDS
     left = new.words - old.words - _CARRIERS
     if a.predicate in {"state", "event", "plans", "does"}:
-        left = new.words - old.words - {"stand", "go", "be"}
+        left = new.words - old.words - {"stand", "go", "be", "都", "去", "会", "在"}
     return kindred and not left
 
 
@@ -116,6 +159,8 @@ def another_value(new: Said, old: Said) -> bool:
         return _same_but_count(new, old)
     if a.ended or b.ended or a.polarity < 0 or b.polarity < 0 or a.future or b.future:
         return False
+    if b.past and not b.changed and not _LASTING.search(b.text):
+        return False  # "once lived in Chile" was over before
     if a.predicate == "diet":
         return a.key != b.key and {fold(a.object), fold(b.object)} <= _EXCLUSIVE_DIETS
     if a.predicate == "works_as" and not _another_job(a, b):
@@ -227,7 +272,7 @@ def flipped(new: Said, old: Said) -> str:  # noqa: C901 - one branch per way to 
         and b.polarity > 0
         and not b.past
     ):
-        what = key_words(quit_["o"])
+        what = key_words(quit_["o"]) - key_words("lesson class course practice training")
         return "DELETE" if what and what <= old.words else ""
     if a.predicate == "retracted":
         topic = a.key - frozenset("关于的事")
@@ -248,7 +293,8 @@ def flipped(new: Said, old: Said) -> str:  # noqa: C901 - one branch per way to 
         return ""
     if a.predicate == "prefers" and b.predicate == "prefers":
         crossed = a.extra and b.extra and key_words(a.extra) & b.key and a.key & key_words(b.extra)
-        return "UPDATE" if crossed and a.polarity == b.polarity else ""
+        turned = b.extra and not a.extra and a.key and a.key <= key_words(b.extra)
+        return "UPDATE" if (crossed or turned) and a.polarity == b.polarity else ""
     if (
         a.former
         and b.polarity > 0
@@ -284,7 +330,7 @@ _QUIT = re.compile(
 )
 _PLAN_WORDS = key_words(
     "plan plans planning trip book booked visit visiting travel run running attend"
-    " next week month year"
+    " next week month year flight flying fly travelling"
 )
 
 
@@ -326,7 +372,11 @@ def _ends(new: Said, old: Said) -> str:
     if a.past and re.search(r"\b(?:died|passed away|dead|put down|ran away)\b|去世|死", a.text):
         return "UPDATE"
     states_more = bool(a.former) or bool(
-        re.search(r"\bswitched to\b|\bnow (?!\w*$)|\bbut\b|\binstead\b|改|换成|而是|现在", new.text)
+        re.search(
+            r"\bswitched to\b|\bnow (?!\w*$)|\bbut\b|\binstead\b|\band (?:is|has|now|joined)\b"
+            r"|改|换成|而是|现在(?![已经也]*[不没])",
+            new.text,
+        )
     )
     cross = a.predicate != b.predicate and a.about.group == "taste"
     return "UPDATE" if states_more or cross else "DELETE"
@@ -357,7 +407,10 @@ def rescheduled(new: Said, old: Said) -> str:
     """Return "UPDATE" where `new` moves the appointment that `old` is, "DELETE" where it is off."""
     moved, off = bool(_MOVED.search(new.text)), bool(_OFF.search(new.text))
     b = old.claim
-    if not (moved or off) or b is None or b.about.group != "plan" or b.ended:
+    coming = b is not None and b.predicate == "visited" and _COMING.search(old.text)
+    if not (moved or off) or (b is None and not moments(old.text)):
+        return ""
+    if b is not None and (b.ended or not (b.about.group == "plan" or coming or moments(old.text))):
         return ""
     cut = (_MOVED if moved else _OFF).search(new.text)
     if cut is None:
@@ -368,11 +421,12 @@ def rescheduled(new: Said, old: Said) -> str:
         if len(key_words(before))
         else re.split(r" (?:to|until|till|on|from) ", after, maxsplit=1)[0]
     )
-    words = (
+    every = (
         key_words(topic)
         - key_words("cancelled moved meeting's plan plans")
-        - frozenset("和跟与的把议")
+        - frozenset("和跟与的把议预约排行程活动计划")
     )
+    words = every - _PLAN_WORDS or every
     return ("UPDATE" if moved else "DELETE") if words and words <= old.words else ""
 
 
@@ -393,9 +447,11 @@ def opposite_state(new: Said, old: Said) -> bool:
         return False
     markers = key_words("again now finally still once more today")
     left, right = new.words - old.words - markers, old.words - new.words - markers
-    if len(left) == len(right) == 1 and frozenset(left | right) in _ANTONYMS:
-        return True
-    if a.predicate == b.predicate == "state" and _FRESH.search(new.text):
+    if len(left) == len(right) == 1:
+        pair = frozenset(left | right)
+        if pair in _ANTONYMS or any(pair <= scale for scale in _SCALES):
+            return True
+    if a.predicate == b.predicate == "state" and left and _FRESH.search(new.text):
         thing = new.text[:4].lower() == "the " or is_chinese(new.text)
         return thing and not _noun_like(a.object) and not _noun_like(b.object) and len(left) <= 2  # noqa: PLR2004 - a few words
     return False

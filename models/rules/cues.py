@@ -13,7 +13,8 @@ INTERJECTION = re.compile(
     r"|thank you|cool|great|nice|anyways|right|sorry|alright|good morning|hello there|hey there|hi there|listen|look|and|but|plus"
     r"|unfortunately|sadly|luckily|fortunately|apparently|in fact|of course|as you know|frankly|please note|welcome)"
     r"(?:[,!.:;-]+\s*|\s+-\s+)|(?:and|but|so|plus|oh|well|yeah|also|hey|hi|because|ok|okay"
-    r"|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently)\s+(?=[\w'])",
+    r"|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently)\s+(?=[\w'])"
+    r"|(?:in fact|no wait|wait|no|to be honest|tbh|btw|by the way|you know|turns out|well actually|so yeah)\s+(?=(?:I|I'm|I've|we|my|our)\b)",
     re.IGNORECASE,
 )
 VOCATIVE = re.compile(r"^(?:hey|hi|hello|thanks|congrats),? [A-Z]\w+[,!.]\s*", re.IGNORECASE)
@@ -146,6 +147,10 @@ SPLIT = re.compile(
 )
 AND_NAME = re.compile(
     r",?\s+(?:and|but)\s+(?=[A-Z][\w'-]+(?: [A-Z][\w'-]+)? (?:is|was|has|just|got|lives|works|loves|likes|hates|plays|will|turned|moved|started|wants|studies)\b)"
+)
+FRONTED = re.compile(
+    r"(?P<adverb>now|currently|nowadays|these days|lately|recently|still),? (?P<subject>I'm|I've|I|we're|we've|we|my [a-z]+ is) ",
+    re.IGNORECASE,
 )
 ELIDED = re.compile(rf"^(?P<adv>(?:(?:{ADVERBS}) )*)(?P<v>[A-Za-z]+)\b", re.IGNORECASE)
 PERSON_START = re.compile(

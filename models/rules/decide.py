@@ -6,6 +6,21 @@ from collections.abc import Sequence
 
 from reverie.memory_graph.drafts import Decision, Known, MemoryDraft
 from reverie.memory_graph.errors import InvalidValueError
+from reverie.models.rules.apart import MAX_STATEMENT_CHARS, apart, is_command, names_of
+from reverie.models.rules.changes import (
+    HAN_FILLERS,
+    another_holder,
+    denied,
+    elsewhere,
+    gone,
+    instead,
+    is_denied,
+    moments,
+    narrows,
+    other_moment,
+    same_but_value,
+    turned,
+)
 from reverie.models.rules.compare import (
     another_value,
     flipped,
@@ -13,11 +28,13 @@ from reverie.models.rules.compare import (
     rescheduled,
     says_the_same,
 )
-from reverie.models.rules.names import chinese_names, english_names
-from reverie.models.rules.reading import Said, read
+from reverie.models.rules.endings import ended_by_deed
+from reverie.models.rules.reading import Said, read, readings
 from reverie.models.rules.text import fold, is_chinese
 
 ADD = Decision("ADD", reason="nothing known about this")
+COMMAND = Decision("ADD", reason="an order, which changes nothing")
+AMBIGUOUS = "could mean several known statements"
 
 
 class RulesDecider:
@@ -50,24 +67,51 @@ class RulesDecider:
         """
         if not known:
             return ADD
-        new = read(draft.text, draft.slot, draft.polarity)
+        if is_command(draft.text):
+            return COMMAND
+        said = readings(draft.text, draft.slot, draft.polarity)
+        new = said[0]
         olds = [(item, read(item.text, item.slot)) for item in known]
         for item, old in olds:
             if says_the_same(new, old) or self._near(new, old, item):
                 return Decision("NOOP", item.id, "says the same")
+        found = ADD
+        for part in said:
+            found = self._change(part, olds)
+            if found != ADD:
+                break
+        return found
+
+    def _change(self, new: Said, olds: Sequence[tuple[Known, Said]]) -> Decision:
         fits: list[tuple[Known, str, str]] = []
+        if len(new.text) > MAX_STATEMENT_CHARS:
+            return ADD
+        olds = [found for found in olds if len(found[1].text) <= MAX_STATEMENT_CHARS]
         for item, old in olds:
-            if op := flipped(new, old):
+            if (op := flipped(new, old)) and not _misses(new, old):
                 fits.append(
                     (item, op, "no longer holds" if op == "DELETE" else "says the opposite")
                 )
             elif op := rescheduled(new, old):
                 fits.append((item, op, "was called off" if op == "DELETE" else "was moved"))
-            elif opposite_state(new, old):
+            elif op := denied(new, old):
+                fits.append((item, op, "no longer so" if op == "DELETE" else "so again"))
+            elif op := ended_by_deed(new, old):
+                fits.append((item, op, "is over" if op == "DELETE" else "has come of it"))
+            elif gone(new, old):
+                fits.append((item, "DELETE", "is gone"))
+            elif turned(new, old) or (opposite_state(new, old) and not other_moment(new, old)):
                 fits.append((item, "UPDATE", "says the opposite"))
         if fits:
             return _only(fits, {item.id: old for item, old in olds}, new)
-        values = [item for item, old in olds if another_value(new, old)]
+        values = [
+            item
+            for item, old in olds
+            if another_value(new, old)
+            or another_holder(new, old)
+            or instead(new, old)
+            or (same_but_value(new, old) and not apart(new, old))
+        ]
         if values:
             newest = max(values, key=lambda item: (item.recorded_at, item.similarity))
             return Decision("UPDATE", newest.id, f"another value of {new.slot}")
@@ -77,6 +121,8 @@ class RulesDecider:
         a, b = new.claim, old.claim
         if item.similarity < self.near_duplicate or new.numbers != old.numbers:
             return False
+        if moments(new.text) != moments(old.text) or is_denied(new.text) != is_denied(old.text):
+            return False
         if (a is None) != (b is None):
             return False
         if a is not None and b is not None:
@@ -84,12 +130,24 @@ class RulesDecider:
                 return False
             if a.explicit and a.key != b.key:
                 return False
-        return _names(new.text) == _names(old.text)
+        if not _mostly_shared(new, old):
+            return False
+        return names_of(new.text) == names_of(old.text)
 
 
-def _names(text: str) -> frozenset[str]:
-    found = chinese_names(text) if is_chinese(text) else english_names(text)
-    return frozenset(fold(entity.name) for entity in found)
+def _mostly_shared(new: Said, old: Said) -> bool:
+    """Whether `new` has hardly a word of its own: short texts are near for their form alone."""
+    left = new.words - old.words
+    if is_chinese(new.text):
+        return len(left - HAN_FILLERS) <= 1
+    return 3 * len(left) <= len(new.words)
+
+
+def _misses(new: Said, old: Said) -> bool:
+    """Whether a denial is of another case, or an ending of a thing elsewhere."""
+    if elsewhere(new, old):
+        return new.claim is not None and new.claim.about.group == "having"
+    return new.claim is not None and not new.claim.ended and narrows(new, old)
 
 
 def _only(fits: list[tuple[Known, str, str]], olds: dict[str, Said], new: Said) -> Decision:
@@ -101,6 +159,6 @@ def _only(fits: list[tuple[Known, str, str]], olds: dict[str, Said], new: Said) 
         words = [olds[f[0].id].claim for f in fits]
         objects = {(fold(c.object), fold(c.extra)) for c in words if c is not None}
         if len(objects) > 1:
-            return Decision("ADD", reason="could mean several known statements")
+            return Decision("ADD", reason=AMBIGUOUS)
     item, op, reason = max(fits, key=lambda f: (f[0].recorded_at, f[0].similarity))
     return Decision("UPDATE" if op == "UPDATE" else "DELETE", item.id, reason)

@@ -11,6 +11,7 @@ from reverie.models.rules.english_rules import CONDITION, ORG, RULES
 from reverie.models.rules.phrases import NAME, NAMES, PERSON, Frame, frame_of
 from reverie.models.rules.text import MAX_CLAUSE_CHARS
 from reverie.models.rules.vocab import (
+    ATTRIBUTE_NOUNS,
     ATTRIBUTES,
     DIETS,
     KIN,
@@ -41,6 +42,19 @@ _CAUSE = re.compile(
     rf"(?P<cause>[\w' -]{{2,60}}?) (?:gives?|gave|causes?|triggers?) (?:User|{NAME}"
     rf"|them) (?P<o>{CONDITION})\b"
 )
+_ALLERGY = re.compile(
+    rf"(?P<who>User|{PERSON}) (?:can't|cannot|can not|mustn't|must not) "
+    r"(?:eat|have|take|drink|use|touch|be near) (?P<o>[\w' -]{2,40}?)"
+    r" (?:because of|due to|on account of) (?:an? |the |their )?(?:\w+ )?allerg(?:y|ies)"
+)
+# "Ana and Bo got married": a pair's doings as the first one's.
+_COUPLE = re.compile(
+    rf"(?P<who>User|{PERSON}) and (?P<o>{PERSON}) (?:have |are |just |finally |recently )*"
+    r"(?:(?:got |getting |been )?(?P<how>married|engaged|divorced|dating)"
+    r"|(?P<over>(?:broke|broken|split) up|separated"
+    r"|no longer (?:together|a couple|dating)|not together)"
+    r"|(?P<began>(?:got|are) together|(?:became|are) a couple|started (?:going out|dating)))\b"
+)
 _FAVOURITE = re.compile(r"(?:all[- ]time )?favou?rite (?P<what>[\w ]{1,40})")
 _CALL_ME = re.compile(
     rf"(?:please |just |you can |people |everyone |friends |my friends )*calls? (?P<me>User"
@@ -63,6 +77,7 @@ _TOLD = frozenset(
 _NO_JOB = re.compile(
     r"\b(?:quit|left|lost|applied|interview|apply|declined|rejected|turned down)\b"
 )
+_PET_WORDS = "|".join(sorted(PETS, key=len, reverse=True))
 _KIN_WORDS = "|".join(sorted(KIN, key=len, reverse=True))
 
 
@@ -86,7 +101,10 @@ def parse(clause: str, label: str, *, loose: bool = False) -> list[Claim]:
     if frame.core and not settled:
         claims += _core_claims(frame, clause, label, loose=loose)
     return [
-        c for c in claims if c.object not in {"", "to", "it", "so", "that", "this", "you", "them"}
+        c
+        for c in claims
+        if c.object != label  # "love me" is about somebody else
+        and c.object not in {"", "to", "it", "so", "that", "this", "you", "them"}
     ]
 
 
@@ -118,8 +136,21 @@ def _special(clause: str, label: str) -> Iterator[Claim]:
             else f"{label} gave away {with_article(m['o'])}"
         )
         yield Claim(label, "gave", m["o"], text, extra=to, past=True, changed=True)
+    elif m := _ALLERGY.match(clause):
+        yield Claim(m["who"], "allergic_to", m["o"], clause)
+    elif m := _COUPLE.match(clause):
+        over = bool(m["over"]) or m["how"] == "divorced"
+        how = m["how"] or ("" if over else "dating")
+        yield Claim(
+            m["who"], "partner", m["o"], clause, extra=how, ended=over, past=over, changed=True
+        )
     elif m := _CAUSE.fullmatch(clause):
         yield Claim(label, "has_condition", m["o"], clause)
+
+
+def is_couple(text: str) -> bool:
+    """Return whether a statement has two people for its one subject ("Ana and Bo got married")."""
+    return bool(_COUPLE.match(text))
 
 
 def _noun_claims(f: Frame, clause: str) -> Iterator[Claim]:
@@ -128,10 +159,14 @@ def _noun_claims(f: Frame, clause: str) -> Iterator[Claim]:
         return
     head = f.noun.split()[-1].removesuffix("'s")
     value = re.match(
-        r"(?:is|was|are|=|:|'s)(?: (?:called|named|now|actually|currently|on))* (?P<o>.+)", f.core
+        r"(?:is|was|are|=|:|'s|(?:went|gone) (?:up|down) to|rose to|fell to|dropped to|increased to"
+        r"|was (?:raised|lowered|cut|changed) to|changed to)"
+        r"(?: (?:called|named|now|actually|currently|on))* (?P<o>.+)",
+        f.core,
     )
     named = re.match(
-        rf"(?:is|was|are|got) (?:(?:called|named) )?(?P<o>{NAMES})(?=$|[,.;!]| and | who | but )",
+        rf"(?:is|was|are|got) (?:(?:called|named) )?(?P<o>{NAMES})"
+        r"(?=$|[,.;!]| and | who | but | now\b)",
         f.core,
     )
     whose = re.match(r"(?P<noun>.+)'s name$", f.noun)
@@ -176,9 +211,19 @@ def _noun_claims(f: Frame, clause: str) -> Iterator[Claim]:
             f.owner, "favourite", thing, clause, detail=detail, polarity=-1 if f.negated else 1
         )
         return
+    if f.noun == "home" and (place := re.match(r"(?:in|near) (?P<o>.+)", thing)):
+        yield Claim(f.owner, "lives_in", place["o"], clause, ended=f.ended)
+        return
+    yield from _attribute_claims(f, clause, thing)
+
+
+def _attribute_claims(f: Frame, clause: str, thing: str) -> Iterator[Claim]:
+    """Claims of what has one value: "Ana's phone number is ..."."""
     attribute = ATTRIBUTES.get(f.noun) or ATTRIBUTES.get(
         re.sub(r"^(?:new|current|real|main|first|old|work|next) ", "", f.noun)
     )
+    if attribute is None and f.noun.split()[-1] in ATTRIBUTE_NOUNS:
+        attribute = ("attribute", f.noun)
     if attribute:
         predicate, detail = attribute
         if f.noun.startswith("old "):
@@ -326,6 +371,12 @@ def _with_inner(claims: list[Claim], f: Frame, subject: str, label: str) -> list
         claims.append(
             Claim(label, predicate, relative["o"], text, detail=detail, tail_type="person")
         )
+    pet = re.search(
+        rf"(?:{re.escape(label)}'s|[Tt]heir) (?:\w+ )?(?P<pet>{_PET_WORDS}) (?P<o>{PERSON})", f.core
+    )
+    if pet:
+        text = f"{label} has {with_article(pet['pet'])} named {pet['o']}"
+        claims.append(Claim(label, "has_pet", pet["pet"], text, extra=pet["o"]))
     inner = _INNER_JOB.search(f.core)
     known = f.future or any(c.predicate == "works_at" for c in claims)
     if inner and not known and not _NO_JOB.search(f.core):

@@ -15,6 +15,11 @@ from reverie.models.rules.vocab import KIN, PETS
 _SOON = re.compile(
     r"\b(?:next|tomorrow|soon|in [A-Z]\w+|on [A-Z]\w+|in \w+ (?:days|weeks|months))\b"
 )
+_COMPANY = re.compile(
+    r" (?:together |along )?with (?P<who>(?:their|his|her|User's|\w+'s|an?|two|three|four|five|\d+)"
+    r" [^,;.!?]{2,60}?)"
+    r"(?=$|[,;.!?]| (?:last|next|this|in|since|for|at|because|until)\b)"
+)
 _LIST = re.compile(r",? and |, | or | as well as | & ")
 _LEAD = re.compile(
     rf"^(?:{DET}|any|all|every|most|both|no|eating|drinking|such|being|new|of|to) ", re.IGNORECASE
@@ -53,6 +58,9 @@ def claims_from(rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: st
     fields = rule.fields
     negative = f.negated
     predicate = rule.predicate
+    if fields.get("neg_only") and f.ended and not negative and predicate == "likes":
+        # "can't stand it anymore": what is over is standing it.
+        negative, f = True, f._replace(ended=False)
     if (fields.get("neg_only") and not negative) or (fields.get("positive") and negative):
         return []
     if fields.get("only_ended") and not f.ended:
@@ -105,6 +113,13 @@ def claims_from(rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: st
                 ended=ended,
             )
         ]
+    if predicate == "lives_in" and not ended and (company := _COMPANY.search(clause)):
+        # who lives there too is a statement of its own: a move ends the home, not the company
+        home = clause[: company.start()] + clause[company.end() :]
+        who = company["who"]
+        text = f"{subject} lives with {who}"
+        more: dict[str, Any] = {"past": f.past, "detail": "household", "tail_type": "none"}
+        return [claim(o, home), Claim(subject, "attribute", f"with {who}", text, **more)]
     if predicate == "kin":
         kin_predicate, detail = KIN[g["kin"]]
         return [

@@ -23,11 +23,11 @@ from reverie.models.rules.vocab import COMMON
 
 MAX_MEMORIES = 30  # of one turn
 
-_MACHINES = frozenset(
+MACHINES = frozenset(
     {"assistant", "system", "tool", "ai", "bot", "model", "function", "助手", "系统"}
 )
-_NARRATORS = frozenset({"event", "narrator", "world", "game", "旁白", "事件", "gm", "dm"})
-_NO_PERSON = _NARRATORS | {"player", "玩家", "npc"}
+NARRATORS = frozenset({"event", "narrator", "world", "game", "旁白", "事件", "gm", "dm"})
+_NO_PERSON = NARRATORS | {"player", "玩家", "npc"}
 _TAKEN = re.compile(
     r"(?:stole|took|brought|carried|delivered|received|forged|built|made|planted|destroyed|hid|buried|crafted|traded|borrowed|won"
     r"|cooked|baked|painted|repaired|returned) (?P<o>[^,;.]{2,60})",
@@ -63,7 +63,7 @@ class RulesExtractor:
     def _one(self, turn: Turn) -> Extraction:
         speaker = turn.speaker.strip()
         low = speaker.casefold()
-        if low in _MACHINES or turn.role == "system" or not turn.text.strip():
+        if is_machine(turn) or not turn.text.strip():
             return Extraction(turn.id)
         text = clean(turn.text)
         han = is_chinese(text)
@@ -74,7 +74,7 @@ class RulesExtractor:
         drafts: list[MemoryDraft] = []
         objects: list[EntityDraft] = []
         seen: set[str] = set()
-        for statement in statements(text, label, owner=owner, narrator=low in _NARRATORS):
+        for statement in statements(text, label, owner=owner, narrator=low in NARRATORS):
             for draft in _drafts(statement, turn, label):
                 key = fold(draft.text)
                 if key in seen or len(drafts) >= MAX_MEMORIES:
@@ -97,6 +97,22 @@ def _drafts(statement: Statement, turn: Turn, label: str) -> list[MemoryDraft]:
         main = statement.claims[0] if statement.claims else None
         return [_draft(main, statement, turn, label)]
     return [_draft(claim, statement, turn, label) for claim in statement.claims]
+
+
+def draft_of(claim: Claim, turn: Turn, label: str) -> MemoryDraft:
+    """Return the memory that a claim makes, whoever found it: slot, times, entities, relations.
+
+    Args:
+        claim: with `text` in the third person.
+        turn: where it was said; its names are looked up there, its dates counted from there.
+        label: how its speaker is called in the third person.
+    """
+    return _draft(claim, Statement(claim.text, (claim,)), turn, label)
+
+
+def is_machine(turn: Turn) -> bool:
+    """Return whether a turn is of an assistant, a tool or the system: nobody's memory."""
+    return turn.speaker.strip().casefold() in MACHINES or turn.role == "system"
 
 
 def _draft(claim: Claim | None, statement: Statement, turn: Turn, label: str) -> MemoryDraft:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from reverie.models.rules.vocab import ADVERBS, BASES, MODALS, PARTICIPLES, PASTS, third_person
+from reverie.models.rules.vocab import (
+    ADVERBS,
+    BASES,
+    IRREGULAR_PASTS,
+    MODALS,
+    PARTICIPLES,
+    PASTS,
+    THIRDS,
+    third_person,
+)
 
 _AUXILIARIES = {
     "'m": "is", " am": "is", "'re": "is", " are": "is", "'ve": "has", " have": "has", "'ll": "will",
@@ -22,7 +31,7 @@ _PRONOUN = re.compile(
     + r")(?![\w'])"
     r"|(?P<subject>i|we)(?P<adverbs>(?:\s+(?:"
     + ADVERBS
-    + r"|never|no longer))*)\s+(?P<verb>[a-z][a-z'-]*)"
+    + r"|never|no longer|all|both|each|last))*)\s+(?P<verb>[a-z][a-z'-]*)"
     r"|(?P<possessive>my|our|mine|ours)(?![\w'])"
     r"|(?P<object>me|us|myself|ourselves|i|we)(?![\w']))",
     re.IGNORECASE,
@@ -40,6 +49,8 @@ def conjugate(verb: str) -> str:
         return verb
     if low == "were":
         return "was"
+    if low in IRREGULAR_PASTS or (low in THIRDS and low not in BASES):
+        return verb
     past = low in PASTS and (
         low not in BASES or low in {"quit", "read", "hurt", "put", "cut", "let"}
     )
@@ -67,7 +78,8 @@ def to_third(clause: str, label: str) -> str:
         if match["subject"]:
             verb = match["verb"]
             kept = verb if verb.lower() in {"and", "or", "in", "at", "of"} else conjugate(verb)
-            return f"{label}{match['adverbs']} {kept}"
+            adverbs = re.sub(r"\s+(?:all|both|each)\b", "", match["adverbs"])
+            return f"{label}{adverbs} {kept}"
         if match["possessive"]:
             return f"{label}'s"
         return "themselves" if "sel" in whole.lower() else label

@@ -11,15 +11,40 @@ from reverie.models.rules import chinese, chinese_frame, english
 from reverie.models.rules.claims import PREDICATES, USER_LABELS, Claim
 from reverie.models.rules.clauses import split_clauses
 from reverie.models.rules.person import to_third
-from reverie.models.rules.text import MAX_CLAUSE_CHARS, clean, is_chinese, key_words, numbers
+from reverie.models.rules.text import (
+    MAX_CLAUSE_CHARS,
+    MAX_SCAN_CHARS,
+    clean,
+    is_chinese,
+    key_words,
+    numbers,
+)
+from reverie.models.rules.vocab import BASES, PASTS, THIRDS
 
+MAX_HALVES = 3  # further verbs of a statement that are looked at
+_NEW = re.compile(
+    r"(?<=\w's )(?:new|current|latest) (?=[a-z])|(?<=^The )new (?=[a-z])"
+    r"|^新(?=[\u4e00-\u9fff]{2,6}是)"
+)
+# What says when or whence a statement holds, before or after it; it is no part of its object.
+_ASIDE = re.compile(
+    r"^(?:据说|听说|据我所知|目前|最近|其实)[，,]?(?=\w)"
+    r"|,? (?:these days|at the moment|right now|nowadays|for good|after all|recently|lately"
+    r"|as far as (?:anyone|I|User) knows?|it seems)(?=[.!]*$)"
+)
+# What a statement names only to say that it is over: "five cats instead of three", "从初雪改到".
+_FORMER = re.compile(
+    r"(?:,? instead of|,? rather than) [^,;.]{1,40}"
+    r"|从[^，。]{1,12}?(?=改到|改成|改为|推迟到|提前到)"
+)
 _RETRACTED = re.compile(r"(?P<who>.{1,80}?)(?: took back: |收回：)")
 
 
 @lru_cache(maxsize=4096)
 def claims_of(text: str) -> tuple[Claim, ...]:
     """Read the claims back out of a kept statement, in either language, any person."""
-    text = clean(text)[: MAX_CLAUSE_CHARS * 2].strip()
+    text = _NEW.sub("", clean(text)[: MAX_CLAUSE_CHARS * 2])
+    text = _ASIDE.sub("", text[: MAX_CLAUSE_CHARS * 2].strip())
     taken_back = _RETRACTED.match(text)
     if taken_back:
         text = text[taken_back.end() :]
@@ -32,7 +57,8 @@ def claims_of(text: str) -> tuple[Claim, ...]:
             found += chinese.parse(part, label, loose=True)
     else:
         found = []
-        for clause in split_clauses(text.rstrip(".!")):
+        whole = english.is_couple(text)
+        for clause in [text] if whole else split_clauses(text.rstrip(".!")):
             third = to_third(clause, USER_LABELS[0])
             found += english.parse(third[:1].upper() + third[1:], USER_LABELS[0], loose=True)
     if taken_back:
@@ -55,6 +81,51 @@ class Said(msgspec.Struct, frozen=True):
         return self.claim.slot if self.claim else None
 
 
+def readings(text: str, slot: str | None = None, polarity: int = 1) -> list[Said]:
+    """Parse a statement into all its claims, the main one first: "had surgery and no longer wears
+    glasses" claims two things.
+
+    Args:
+        text: the statement.
+        slot: as its memory carries it, or None.
+        polarity: see `read`.
+    """
+    main = read(text, slot, polarity)
+    rest = [c for c in claims_of(text) if c != main.claim and c.slot != main.slot]
+    parts = [main, *(msgspec.structs.replace(main, claim=claim) for claim in rest)]
+    for part in _second_halves(text):
+        half = read(part)
+        parts.append(half)
+    return parts
+
+
+def _second_halves(text: str) -> list[str]:
+    """What a second verb says of the same subject, as a statement of its own."""
+    text = clean(text)[: MAX_CLAUSE_CHARS * 2].strip()
+    if is_chinese(text):
+        label = USER_LABELS[1]
+        first, *rest = re.split("[，,；;]", text)
+        if not first.startswith(label):
+            return []
+        return [
+            label + part for part in rest[:MAX_HALVES] if chinese_frame.begins_without_subject(part)
+        ]
+    match = re.match(r"(?P<subject>User|[A-Z][\w]+|The \w+) ", text)
+    if match is None:
+        return []
+    halves: list[str] = []
+    for found in re.finditer(r",? and (?P<rest>(?:(?:now|also) )?(?P<verb>[a-z]+)\b.*)", text):
+        word = found["verb"]
+        verb = (
+            word in THIRDS
+            or re.fullmatch(r"[a-z]{3,}[^s\W]s", word)
+            or word in {"is", "was", "has", "does", "doesn", "isn", "no", "never"}
+        )
+        if len(halves) < MAX_HALVES and (verb or (word in PASTS and word not in BASES)):
+            halves.append(f"{match['subject']} {found['rest']}")
+    return halves
+
+
 def read(text: str, slot: str | None = None, polarity: int = 1) -> Said:
     """Parse a statement; a given `slot` chooses among its claims, or stands in for them.
 
@@ -75,4 +146,5 @@ def read(text: str, slot: str | None = None, polarity: int = 1) -> Said:
         claim = Claim(owner, predicate, text, text, detail=detail if base == "favourite" else "")
     if claim is not None and polarity < 0 and claim.polarity > 0 and not claim.ended:
         claim = msgspec.structs.replace(claim, ended=True)
-    return Said(text, claim, key_words(text), numbers(text))
+    bare = _ASIDE.sub("", _FORMER.sub("", text[:MAX_SCAN_CHARS]))
+    return Said(text, claim, key_words(bare), numbers(bare))

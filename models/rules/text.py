@@ -38,6 +38,13 @@ _SYNONYMS = {
     "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "thirty": "30",
     "twenty": "20", "forty": "40", "fifty": "50",
 }  # fmt: skip
+_HAN_SYNONYMS = (
+    ("早晨", "早上"),
+    ("夜里", "晚上"),
+    ("夜晚", "晚上"),
+    ("家乡", "老家"),
+    ("快乐", "高兴"),
+)
 _HAN_DIGITS = str.maketrans("一二两三四五六七八九", "1223456789")
 
 
@@ -100,6 +107,8 @@ def key_words(text: str) -> frozenset[str]:
     "peanuts").
     """
     words = set()
+    for word, common in _HAN_SYNONYMS:
+        text = text.replace(word, common)
     for word in _WORD.findall(fold(text)):
         bare = word.removesuffix("'s")
         if _HAN.match(bare):

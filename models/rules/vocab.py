@@ -66,6 +66,12 @@ ATTRIBUTES |= {
     hourly-rate rent title job-title hobby maiden-name gate locker room-number flight student-id
     employee-id postcode zip-code wifi-name""".split()
 }
+# The last word of what has one value at a time, whatever stands before it.
+ATTRIBUTE_NOUNS = frozenset(
+    """password hint code pin size colour color number id model brand version status role rank grade
+    level seat shift schedule currency theme address contact plan tariff carrier provider supervisor
+    blood-type deadline curfew bedtime passphrase codeword callsign alias surname""".split()
+)
 CONDITIONS = frozenset(
     """diabetes asthma adhd autism migraine migraines headache headaches insomnia anxiety
     depression arthritis hypertension cancer epilepsy celiac coeliac eczema anemia anaemia flu
@@ -210,6 +216,17 @@ PASTS |= {"travelled": "travel", "cancelled": "cancel", "canceled": "cancel", "s
           "put": "put", "cut": "cut", "lay": "lie", "let": "let", "paid": "pay"}  # fmt: skip
 PARTICIPLES |= {"travelled": "travel", "cancelled": "cancel", "stopped": "stop", "been": "be",
                 "dropped": "drop", "got": "get", "become": "become", "done": "do"}  # fmt: skip
+# Past forms that no entry of _VERBS gives; a first-person verb that is one of them stays as it is.
+IRREGULAR_PASTS = frozenset(
+    """set shot hit bet lit bit beat dug fed froze forgave hung knelt laid lent meant rode sank
+    shook shone slid spun stuck struck swung tore threw understood woke wept upset spread
+    split shut burst blew clung crept dealt fled flung forbade forgot overcame rang rose
+    sought shed shrank slept sped spilt spoilt sprang stank stole strove swept swelled
+    undertook withdrew wound wrung bore bent bound bred drew dwelt grew held lay leapt
+    learnt burnt misunderstood overheard rebuilt redid reread saw sat stood swam wore won
+    wrote became ate drank drove fell flew gave hid kept knew led lost paid ran rode said
+    sang sent sold spent spoke taught told thought took went cannot""".split()
+)
 ANY_VERB = frozenset(BASES) | frozenset(THIRDS) | frozenset(PASTS) | frozenset(PARTICIPLES)
 MODALS = frozenset(
     """will would can could should shall may might must is was has had does did used cannot can't

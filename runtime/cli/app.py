@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from reverie.cli import demo, health, ingest, models, output, search, show
+from reverie.cli import demo, health, ingest, models, output, quarantine, search, show, summary
 from reverie.memory_graph.errors import ReverieError
 
 FAILED = 1
@@ -85,6 +85,7 @@ def _program(
     """Long-term memory for agents and game characters, on your own machines."""
 
 
-for module in (demo, ingest, search, show, health):
+for module in (demo, ingest, search, show, summary, health):
     module.register(app)
 app.add_typer(models.app, name="models")
+app.add_typer(quarantine.app, name="quarantine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from reverie.memory_graph.errors import DataFolderError
@@ -10,6 +11,16 @@ if TYPE_CHECKING:
     from reverie.cli.options import FolderOptions
     from reverie.clock import Clock
     from reverie.runtime import Runtime
+
+
+MASK_KEY = "REVERIE_MASK_KEY"  # no option: other users of the machine can read a command line
+
+
+def _mask_key(options: FolderOptions) -> str | None:
+    """Return the key for a folder that is masked; to others it would be a mistake."""
+    from reverie.vault import FILE
+
+    return os.environ.get(MASK_KEY) if (options.data / FILE).exists() else None
 
 
 def require_folder(options: FolderOptions) -> None:
@@ -53,5 +64,6 @@ def open_runtime(
         embedder=options.embedder,
         models_folder=options.models_folder,
         trace=options.trace,
+        mask_key=_mask_key(options) if "mask" not in settings else os.environ.get(MASK_KEY),
         **settings,
     )

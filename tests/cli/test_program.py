@@ -22,10 +22,13 @@ from reverie.cli.search import LookOptions
 
 Run = Callable[..., Any]
 PROGRAM = [sys.executable, "-c", "from reverie.cli import main; main()"]
+QUARANTINE = ("quarantine list", "quarantine retry", "quarantine drop")
 COMMANDS = ("demo", "ingest", "search", "context", "show", "stats", "check")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "models pull", "models list", "models path"])
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, "models pull", "models list", "models path", *QUARANTINE]
+)
 def test_every_command_has_help(run: Run, command: str) -> None:
     shown = run(*command.split(), "--help").stdout
     assert "--json" in shown

@@ -8,6 +8,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 from tiny_bert import write_bert
+from tiny_llama import write_adapter, write_llama
 
 from reverie.models.convert_minilm import convert_minilm
 
@@ -18,6 +19,15 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     convert_minilm(write_bert(folder / "source"), folder / "tiny.gguf")
     return folder / "tiny.gguf"
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GGUF language model of 200 kB that llama.cpp loads; beside it two adapters, a and b."""
+    folder = tmp_path_factory.mktemp("tiny-llama")
+    write_adapter(folder / "a.gguf", seed=1)
+    write_adapter(folder / "b.gguf", seed=2)
+    return write_llama(folder / "tiny.gguf")
 
 
 @pytest.fixture

@@ -1,0 +1,149 @@
+"""Summaries in the background: what is due, its text, its vector, and one command that keeps it.
+
+The shard says what is due and gives the material, chosen and bounded there; the text and the vector
+are made here; then the shard keeps them, unless the user was rewound, or what they were made of has
+changed or been put away meanwhile. Nothing is noted anywhere else: after a crash the same is due.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from traceback import format_exc
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from reverie.actors import commands as c
+from reverie.actors.backend import Router
+from reverie.memory_graph.errors import (
+    ModelFailedError,
+    ModelTimeoutError,
+    StaleGenerationError,
+    UnknownMemoryError,
+)
+from reverie.memory_graph.ids import Key
+from reverie.memory_graph.material import Material
+from reverie.memory_graph.state import as_bytes
+from reverie.memory_graph.summaries import SummaryPolicy
+from reverie.models.protocol import Embedder
+from reverie.models.summarise import Summariser, Summary
+from reverie.models.usage import charged_to, purpose
+
+log = structlog.get_logger(__name__)
+
+
+class SummaryMind(Protocol):
+    """The models that summaries need."""
+
+    summariser: Summariser
+
+    def embedder(self, world: str) -> Embedder:
+        """Return the embedder of a world."""
+        ...
+
+
+class SummaryCounts(msgspec.Struct):
+    """What became of summaries since the runtime was opened."""
+
+    kept: int = 0
+    stale: int = 0  # discarded: what they were made of had changed meanwhile
+    failed: int = 0  # the summariser or the embedder raised, or found nothing to tell
+
+
+class SummaryKeeper:
+    """Makes the summaries that are due, a few at a time."""
+
+    def __init__(
+        self,
+        router: Router,
+        mind: SummaryMind,
+        now: Callable[[], float],
+        policy: SummaryPolicy,
+    ) -> None:
+        """Begin; `policy` says what is due in the background."""
+        self.counts = SummaryCounts()
+        self.policy = policy
+        self._router = router
+        self._mind = mind
+        self._now = now
+
+    def step(self, key: Key, policy: SummaryPolicy | None = None) -> str | None:
+        """Make the next summary of a user that is due and can be made; return its id, None when
+        there is none.
+
+        Args:
+            key: whose.
+            policy: what is due; by default that of the background.
+
+        Raises:
+            ReverieError: the shard or the embedder cannot be reached, or the disk failed.
+        """
+        start = 0
+        while True:
+            batch: c.Materials = self._router.call(
+                c.DueSummaries(
+                    world=key.world,
+                    user_id=key.user_id,
+                    now=self._now(),
+                    policy=policy or self.policy,
+                    start=start,
+                )
+            )
+            start += batch.passed
+            if batch.found is not None:
+                if (summary_id := self._keep(key, batch.generation, batch.found)) is not None:
+                    return summary_id
+                start += 1  # the others may still be made
+            elif batch.is_last:
+                return None
+
+    def _keep(self, key: Key, generation: int, material: Material) -> str | None:
+        made = self.made(key, material)
+        if made is None or not made.text.strip() or not made.sources:
+            self.counts.failed += 1
+            return None
+        embedder = self._mind.embedder(key.world)
+        try:
+            vector = embedder.embed([made.text], "passage")[0]
+        except (ModelFailedError, ModelTimeoutError) as exc:
+            log.warning("summary not embedded", user_id=key.user_id, error=str(exc))
+            self.counts.failed += 1
+            return None
+        sources = [material.sources[i] for i in made.sources]
+        command = c.Summarise(
+            world=key.world,
+            user_id=key.user_id,
+            at=self._now(),
+            request_id=uuid.uuid4().hex if self._router.backend.repeats else None,
+            embedder=embedder.info.id,
+            dim=embedder.info.dim,
+            text=made.text,
+            session=material.name if material.subject == "session" else None,
+            topic=material.name if material.subject == "topic" else None,
+            sources=tuple(source.id for source in sources),
+            stamps=tuple(source.stamp for source in sources),
+            from_at=material.from_at,
+            to_at=material.to_at,
+            vector=as_bytes(vector),
+            generation=generation,
+            covers=material.covers,
+            follows=material.follows,
+        )
+        try:
+            summary_id: str = self._router.call(command)
+        except (StaleGenerationError, UnknownMemoryError):
+            self.counts.stale += 1
+            return None
+        self.counts.kept += 1
+        return summary_id
+
+    def made(self, key: Key, material: Material) -> Summary | None:
+        """Return the text for a material, None when the summariser raised anything."""
+        try:
+            with charged_to(key.world, key.user_id), purpose("summarise"):
+                return self._mind.summariser.summarise(material)
+        except Exception:  # noqa: BLE001 (whatever somebody else's code raises)
+            log.error("summary failed", user_id=key.user_id, trace=format_exc())
+            return None

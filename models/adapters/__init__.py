@@ -1,0 +1,16 @@
+"""LoRA adapters for the default language model, made by `reverie.models.training`.
+
+`MODEL_CARD.md` tells what they were made of and how well they do; the JSON beside each holds its
+thresholds and figures.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def shipped() -> dict[str, Path]:
+    """Return the adapters of this package by the names under which calls ask for them."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.gguf"))}

@@ -1,0 +1,270 @@
+"""Short answers take their meaning from the question ("Where do you live?" - "Lisbon.").
+
+A question of a known form and its answer become a full sentence in the first person ("I live in
+Lisbon"), which every layer then reads. Another short answer keeps its question beside it. Where
+anything is unclear (more than one question, a third speaker between), nothing is completed.
+"""
+
+# ruff: noqa: E501 - a pattern reads better whole than broken
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from reverie.models.protocol import Turn
+from reverie.models.rules import cues
+from reverie.models.rules.text import clean, is_chinese, sentences
+from reverie.models.rules.vocab import BASES, PASTS, TALK_VERBS
+
+MAX_ANSWER_WORDS = 9
+MAX_QUESTION_WORDS = 14
+MAX_ANSWER_CHARS = 20  # of a Chinese one
+MAX_QUESTION_CHARS = 30
+
+_PAST_OF = {base: past for past, base in reversed(PASTS.items())} | {
+    "go": "went", "do": "did", "get": "got", "be": "was",
+}  # fmt: skip
+_YES = re.compile(
+    r"(?:yes|yeah|yep|yup|yea|sure|of course|i do|i am|i have|indeed|right|correct|exactly|absolutely|definitely)\b[,.! ]*",
+    re.IGNORECASE,
+)
+_NO = re.compile(r"(?:no|nope|nah|not really|i don't|i'm not|never)\b[,.! ]*", re.IGNORECASE)
+_FINITE = re.compile(
+    r"\b(?:I|we|it|that|this|they|he|she|you)(?:'\w+)?\b|\b(?:is|are|was|were|am|has|have|had|'s)\b",
+    re.IGNORECASE,
+)
+_TO = re.compile(
+    r"^(?:to|in|at|from|as|on|for|just|about|around|it's|its|that's)\s+", re.IGNORECASE
+)
+
+# (question, statement); {a} is the answer without its preposition. The first that fits is taken.
+_FRAMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), made)
+    for pattern, made in (
+        (r"(?:what(?:'s| is| was)|and|may i (?:have|ask|know)|can i (?:have|get)) your (?P<x>[\w' -]{2,40})", "My {x} is {a}"),
+        (r"when(?:'s| is) your (?P<x>[\w' -]{2,40})", "My {x} is {a}"),
+        (r"(?:who(?:'s| is)) your (?P<x>[\w' -]{2,40})", "My {x} is {a}"),
+        (r"(?:what(?:'s| is) the name of|what do you call) your (?P<x>[\w' -]{2,30})", "My {x}'s name is {a}"),
+        (r"where (?:do you live|are you (?:living|based|staying)|do you stay)(?: now| these days| at the moment| currently)?", "I live in {a}"),
+        (r"where (?:are|do) you (?:come )?from(?: originally)?", "I'm from {a}"),
+        (r"where did you grow up", "I grew up in {a}"),
+        (r"where (?:do you work|are you working)(?: now| these days)?", "I work at {a}"),
+        (r"where (?:do you study|are you studying|do you go to (?:school|college|university))", "I study at {a}"),
+        (r"where did you (?:go|travel|fly)(?P<x> (?:on|for|last|this|in|over|during) [\w' ]{2,30})?", "I went to {a}{x}"),
+        (r"where (?:did you move|have you moved)(?: to)?", "I moved to {a}"),
+        (r"where are you (?:going|travelling|traveling|headed|heading)(?: to)?(?P<x> (?:on|for|next|this|in|over) [\w' ]{2,30})?", "I'm going to {a}{x}"),
+        (r"what (?:do you do|kind of work do you do|is it you do)(?: for (?:a living|work))?", "I work as {a}"),
+        (r"how old are you(?: now)?", "I'm {a} years old"),
+        (r"how many (?P<x>[\w -]{2,24}?) (?:do you have|have you got|do you own)", "I have {a} {x}"),
+        (r"what (?:kind of |type of |sort of )?(?:pets?|animals?|dogs?|cats?|car|bike|instruments?) (?:do you have|have you got|do you own)", "I have {a}"),
+        (r"what (?:kind of |type of )?(?:car|bike) do you drive", "I drive {a}"),
+        (r"what (?:kind of |type of )?instruments? do you play", "I play {a}"),
+        (r"(?:what|which) languages? do you speak", "I speak {a}"),
+        (r"(?:what are you allergic to|are you allergic to anything|do you have any (?:food )?allergies|any (?:food )?allergies)", "I'm allergic to {a}"),
+        (r"what (?:are|were) you (?:studying|majoring in)|what do you study", "I study {a}"),
+        (r"how long have you (?P<x>(?:been|lived|worked|had|known|played)[\w' ]{0,40})", "I've {x} for {a}"),
+    )
+)  # fmt: skip
+_WHEN = re.compile(r"when did you (?P<verb>\w+)(?P<x>[\w' ]{0,40})", re.IGNORECASE)
+_POLAR = re.compile(
+    r"(?P<aux>do|are|have|did|were|can) you (?:guys )?(?:(?:also|still|ever|really|actually) )?(?P<verb>\w+)(?P<x>[\w' -]{0,50})",
+    re.IGNORECASE,
+)
+_UNSURE = TALK_VERBS | frozenset(
+    """ready sure ok okay there free kidding serious joking excited familiar aware mind any remember
+    enjoy going coming interested looking talking doing""".split()
+)
+_ZH_FRAMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), made)
+    for pattern, made in (
+        ("(?:你|您)(?:现在)?(?:住在?|家在)(?:哪里?|哪儿|什么地方|哪个城市)", "我住在{a}"),
+        ("(?:你|您)(?:是哪里人|来自哪里|老家在?哪里?|是哪儿人)", "我来自{a}"),
+        ("(?:你|您)(?:现在)?在(?:哪里?|哪儿|什么公司|哪家公司)(?:工作|上班)", "我在{a}工作"),
+        ("(?:你|您)(?:是)?(?:做什么(?:工作)?的?|干什么的)|(?:你|您)的(?:职业|工作)是什么", "我是{a}"),
+        ("(?:你|您)(?:叫什么(?:名字)?|怎么称呼|的名字是什么)|(?:请问)?贵姓", "我叫{a}"),
+        ("(?:你|您)(?:今年)?(?:多大了?|几岁了?)", "我今年{a}"),
+        ("(?:你|您)(?:养了?什么宠物|有什么宠物)", "我养了{a}"),
+        ("(?:你|您)对什么过敏|(?:你|您)?有什么过敏的?", "我对{a}过敏"),
+        ("(?:你|您)(?:最)?喜欢(?:吃|喝|看|听|玩)?(?:什么|哪[个种部本])[\u4e00-\u9fff]{0,6}", "我喜欢{a}"),
+        ("(?:你|您)(?:的)?(?P<x>生日|爱好|梦想|专业|血型|星座|微信号|电话|邮箱)是(?:什么|多少|哪天|几号|什么时候)", "我的{x}是{a}"),
+        ("(?:你|您)(?:上周|上个月|昨天|周末|假期|去年|暑假|国庆|春节)?去了?(?:哪里?|哪儿|什么地方)(?:了|玩了?)?", "我去了{a}"),
+    )
+)  # fmt: skip
+
+
+# "Shall I go on?" is about the talk, not about the one who answers.
+_OFFER = re.compile(
+    r"\b(?:me|shall i|should i|can i|may i|could i|want to (?:hear|know|see|talk)|ready|continue|another|else)\b|要不要|需要我|我(?:继续|帮|来|给)|继续吗",
+    re.IGNORECASE,
+)
+_POLITE = re.compile(
+    r"(?:thanks|thank you|thx|wow|hey|hi|hello|aw+|congrats|great|good|cool|awesome|nice|sure|haha\w*|oh)\b|谢谢|你好|哈哈|嗨",
+    re.IGNORECASE,
+)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A short answer and what it means.
+
+    `statement` is a full sentence in the first person, or "" where only the words of the question
+    tell; `fragment` is the sentence of the turn that it stands for.
+    """
+
+    question: str
+    question_id: str
+    fragment: str
+    statement: str = ""
+
+
+def answer_of(turn: Turn, before: Sequence[Turn]) -> Answer | None:
+    """Return the short answer that a turn begins with, or None.
+
+    Args:
+        turn: the turn.
+        before: the turns before it, oldest first; the last of them must be another speaker's and
+            end with a question.
+    """
+    if not before or before[-1].speaker.casefold() == turn.speaker.casefold():
+        return None
+    asked = [s for s in sentences(clean(before[-1].text)) if not s.startswith("[")]
+    said = [s for s in sentences(clean(turn.text)) if not (s.startswith("[") or _is_polite(s))]
+    if not asked or not said or not _is_question(asked[-1]):
+        return None
+    if len(asked) > 1 and _is_question(asked[-2]):
+        return None  # which of them is answered cannot be told
+    question = _bare_question(asked[-1])
+    if _OFFER.search(question):
+        return None
+    fragment = said[0]
+    if is_chinese(fragment):
+        return _chinese(question, fragment, before[-1].id)
+    words = fragment.split()
+    if (
+        len(words) > MAX_ANSWER_WORDS
+        or len(question.split()) > MAX_QUESTION_WORDS
+        or "?" in fragment
+    ):
+        return None
+    statement = _polar(question, fragment) or _framed(question, fragment)
+    return Answer(question, before[-1].id, fragment, statement)
+
+
+def completed(turn: Turn, answer: Answer) -> Turn:
+    """Return the turn with its short answer written out, for a layer that reads one turn alone."""
+    if not answer.statement:
+        return turn
+    text = clean(turn.text).replace(
+        answer.fragment, answer.statement + ("。" if is_chinese(answer.statement) else "."), 1
+    )
+    return msgspec.structs.replace(turn, text=text)
+
+
+def asks(turn: Turn) -> bool:
+    """Return whether a turn ends with a question."""
+    said = [s for s in sentences(clean(turn.text)) if not s.startswith("[")]
+    return bool(said) and _is_question(said[-1])
+
+
+def is_fragment(sentence: str) -> bool:
+    """Return whether a sentence has no subject and verb of its own."""
+    if is_chinese(sentence):
+        return len(sentence) <= MAX_ANSWER_CHARS and not re.search("[我他她它]|是|有", sentence)
+    bare = cues.INTERJECTION.sub("", sentence)
+    words = re.findall(r"[a-z']+", bare.lower())
+    if not words or len(words) > MAX_ANSWER_WORDS or _FINITE.search(bare):
+        return False
+    return not (words[0] in PASTS or words[0] in BASES or words[0].endswith("ing"))
+
+
+def _is_polite(sentence: str) -> bool:
+    """Whether a sentence only thanks, praises or greets: the answer may come after it."""
+    return bool(_POLITE.match(sentence)) and len(sentence.split()) <= 4  # noqa: PLR2004 - with a name
+
+
+def _is_question(sentence: str) -> bool:
+    return sentence.rstrip("\"' ").endswith(("?", "？", "吗", "呢"))
+
+
+def _bare_question(sentence: str) -> str:
+    bare = cues.INTERJECTION.sub("", sentence.strip(), count=1)
+    bare = re.split(r"(?<=[a-z]), (?=what|where|when|who|how|do|are|have|did)", bare)[-1]
+    return bare.strip(" ?？!！\"'")
+
+
+def _framed(question: str, fragment: str) -> str:
+    value = _TO.sub("", _YES.sub("", _TO.sub("", fragment.strip(" .!\"'"))).strip(" ,")).strip(
+        " .!"
+    )
+    if not value or _FINITE.search(value) or _NO.match(fragment) or _UNSAID.match(value):
+        return ""
+    for pattern, made in _FRAMES:
+        if found := pattern.fullmatch(question):
+            more = found.groupdict().get("x") or ""
+            value = re.sub(r"\s*(?:years? old|already)$", "", value, flags=re.IGNORECASE)
+            return re.sub(r"\byour\b", "my", _filled(made, value, more))
+    if (found := _WHEN.fullmatch(question)) and found["verb"].lower() in _PAST_OF:
+        value = fragment.strip(" .!\"'")
+        rest = re.sub(r"\byour\b", "my", found["x"])
+        return f"I {_PAST_OF[found['verb'].lower()]}{rest} {value[:1].lower()}{value[1:]}"
+    return ""
+
+
+def _filled(made: str, value: str, more: str) -> str:
+    """Put an answer into a statement; what follows its first comma comes at the end."""
+    if made == "I work as {a}" and re.match(r"(?:an? |the )", value, re.IGNORECASE):
+        made = "I'm {a}"
+    first, second = value.split(" ", 1)[0], value.split(" ", 1)[1:]
+    common = made.startswith(("I work as", "I'm a", "I have", "I'm allergic")) and first.istitle()
+    if first.strip(",") in _ARTICLES or (common and not any(w.istitle() for w in second)):
+        value = value[:1].lower() + value[1:]
+    if made.endswith("{x}") and "," in value:
+        value, _, rest = value.partition(",")
+        return f"{made.format(a=value, x=more)},{rest}"
+    return made.format(a=value, x=more)
+
+
+_ARTICLES = frozenset({"A", "An", "The", "Two", "Three", "Four", "One", "Just", "Last", "About"})
+_UNSAID = re.compile(
+    r"(?:nothing|none|nowhere|no one|nobody|not |never|dunno|idk|guess|maybe|secret|why|good|great|fine|ok)\b",
+    re.IGNORECASE,
+)
+
+
+def _polar(question: str, fragment: str) -> str:
+    """Return what a bare yes or no says to "do you ...", or ""."""
+    yes, no = _YES.fullmatch(fragment), _NO.fullmatch(fragment)
+    found = _POLAR.fullmatch(question) if yes or no else None
+    if found is None or found["verb"].lower() in _UNSURE or re.search(r"\b(?:me|or)\b", found["x"]):
+        return ""
+    verb, aux = found["verb"].lower(), found["aux"].lower()
+    rest = re.sub(r"\byour\b", "my", found["x"])
+    rest = re.sub(r"^ (?:any|a)\b", " any" if no else " a", rest) if aux in {"do", "have"} else rest
+    if yes and rest.startswith(" a ") and rest.endswith("s"):
+        rest = rest[2:]
+    if aux == "did":
+        return f"I {_PAST_OF[verb]}{rest}" if yes and verb in _PAST_OF else ""
+    if aux == "do":
+        return f"I {verb}{rest}" if yes else f"I don't {verb}{rest}"
+    said = {"are": ("I'm", "I'm not"), "have": ("I've", "I haven't"), "were": ("I was", "I wasn't"),
+            "can": ("I can", "I can't")}[aux]  # fmt: skip
+    return f"{said[0] if yes else said[1]} {verb}{rest}"
+
+
+def _chinese(question: str, fragment: str, question_id: str) -> Answer | None:
+    value = fragment.strip("。！!，, ")
+    if len(value) > MAX_ANSWER_CHARS or len(question) > MAX_QUESTION_CHARS:
+        return None
+    if re.search("[？?我]", value):
+        return None
+    bare = re.sub("^(?:嗯|哦|啊|是的|对)[，,、 ]*", "", value)
+    question = re.sub("^(?:那|那么|请问|对了)[，,]?", "", question).rstrip("呢呀啊")
+    for pattern, made in _ZH_FRAMES:
+        if found := pattern.fullmatch(question):
+            inner = re.sub("^(?:住在|住|在|去了|叫|是|来自)", "", bare).rstrip("了呀啊吧")
+            if re.match("不|没|无|保密", inner) or not inner:
+                break
+            told = made.format(a=inner, x=found.groupdict().get("x") or "")
+            return Answer(question, question_id, fragment, told)
+    return Answer(question, question_id, fragment)

@@ -1,0 +1,105 @@
+"""Which Chinese sentences say something, and how they read in the third person."""
+
+from __future__ import annotations
+
+import re
+
+from reverie.models.rules import chinese_frame, cues
+from reverie.models.rules.chinese_rules import CITIES, KIN, SURNAMES
+
+MIN_OWN = 3  # characters with content, of a sentence about the speaker or somebody named
+MIN_OTHER = 8  # of any other
+
+_OPENER = re.compile(
+    "(?:(?:哈|呵|嘿)+|嗯+|哦+|噢+|哇+|啊+|唉|哎呀?|喂|嗨|你好呀?|您好|大家好|早上好|晚上好|早安|晚安|好的?|好啊|行|可以|没错|不对|对啊?|是啊|是的|不是|没有"
+    "|谢谢(?:你|您|啦|了)?|多谢|感谢|不客气|没关系|没事|当然|其实|说实话|老实说|真的|太好了|太棒了|恭喜(?:你|啊)?|对了|话说|顺便说一下|那个|总之|所以|但是|不过|而且|然后|可是|因为)"
+    "(?:[啊呀哦呢吧嘛啦]*)[，,！!、~～。 ]+"
+)
+_QUESTION = re.compile(
+    "[？?]\\s*$|[吗么呢]$|^(?:什么|怎么|为什么|为啥|如何|哪|谁|多少|能不能|可不可以|请问|是不是|有没有)"
+)
+_REQUEST = re.compile(
+    "请|麻烦|帮|再(?:试|来|说|讲|写|做|详细)|给(?:我|用户)(?:讲|说|写|看|推荐|介绍|解释|列|来|翻译|总结)|告诉我|教我|让我们?(?!的?(?:很|非常|觉得|感到))|别|不要|继续|快点|来吧|走吧|等等|看看|听着"
+    "|(?:写|翻译|总结|解释|介绍|推荐|列出|生成|计算|修改|润色)(?:一下|一[个篇首段份]|这|下面|以下|几|给|：|:)|你(?:能|可以|会|帮|觉得|说|看|先|应该|得|来|把)|我想(?:问|请|知道|让你)|想请你|我不(?:知道|懂|明白|太懂)"
+)
+_UNREAL = re.compile(
+    "(?:如果|要是|假如|假设|假装|想象|设想)(?:我|你|有一天|能|是)|假设|想象一下|比如说?[，：:]|从现在起你|你现在是"
+)
+_TALK = re.compile(
+    "(?:我|咱们)?(?:也)?(?:觉得(?:也)?(?:是|对|行|不错|可以|很好)|同意|明白了?|知道了?|懂了?|了解了?|理解|相信你|支持你|为你(?:高兴|骄傲|开心)|祝你?|希望你|加油|爱你|想你|等你"
+    "|(?:很|真|太|好)(?:好|棒|酷|对|有意思|有趣|厉害|开心|高兴)).{0,8}|(?:这|那|听起来|看起来|听上去|看上去)(?:个|样|也|就|都|真|太|很|好|可|是|不)*(?:好|棒|酷|对|行|可以|不错|有意思|有趣|厉害|有道理|没问题).{0,6}"
+    "|(?:你|您)(?:真|太|好|很|也|都|可|们).{0,12}|.{0,6}里面请|欢迎.*|(?:那就)?(?:这样|不着急|不说了|算了|听你的|站住|一路顺风|一路平安|生日快乐|有道理)(?:吧|啦|了)?|(?:早上|晚上|中午|下午)好|(?:再见|拜拜|回头见|明天见|回头聊|下次聊|好久不见|辛苦了?|慢走|保重).{0,6}"
+)
+_LIGHT = re.compile(
+    "[\\s，,。！!？?、；;：:~～…“”\"']|哈|嗯|啊|呀|哦|呢|吧|嘛|啦|的|了|是|很|真|太|好|非常|特别|挺|也|都|就|还|又|再|觉得|感觉|这个?|那个?|有点|一下|不错|开心|高兴|棒|可以|知道|谢谢|不|没|我们?|你们?|您|他们?|她们?|它们?"
+)
+_OWN = re.compile("我|咱|俺|本人")
+_TOGETHER = re.compile(
+    "(?:我们|咱们)(?:俩|两|三|几|都|一起|大家|互相|彼此)|(?:我们|咱们).{0,8}一起"
+)
+_HELD = re.compile(
+    f"\\d|[一二两三四五六七八九十]+(?:个|只|条|岁|年|月|天|点|次|块|万|位|本|家|号)|{chinese_frame.TIME}|{CITIES}"
+    f"|(?:{SURNAMES})(?:伯|叔|婶|姨|哥|姐|总|老师|医生|先生|女士|师傅)|《|[A-Z][A-Za-z]+|"
+    + "|".join(sorted(KIN, key=len, reverse=True))
+)
+_TIME_FIRST = re.compile(chinese_frame.TIME)
+
+
+def worth_keeping(sentence: str) -> str:
+    """Return what is worth keeping of a Chinese sentence, in its own person, or "".
+
+    Args:
+        sentence: one sentence with its closing mark.
+    """
+    body = cues.PAREN.sub("", sentence).strip()
+    if _QUESTION.search(body.rstrip("。！!~ ")) or "？" in body or "?" in body:
+        return ""
+    text = body.strip("，,。！!；;~～… 、")
+    for _ in range(5):
+        cut = _OPENER.match(text)
+        if cut is None or cut.end() >= len(text):
+            break
+        text = text[cut.end() :].strip("，,。！!；;~～… 、")
+    clauses = [c.strip() for c in re.split("[，,；;]", text) if c.strip()]
+    if not clauses or _UNREAL.match(text) or _REQUEST.match(text):
+        return ""
+    kept = [c for c in clauses if not (_TALK.fullmatch(c) or _REQUEST.match(c) or _bare(c) < 2)]  # noqa: PLR2004 - one character says nothing
+    if not kept:
+        return ""
+    text = "，".join(kept)
+    held = _OWN.search(text) or _HELD.search(text)
+    if _bare(text) < (MIN_OWN if held else MIN_OTHER) or _OPENER.fullmatch(f"{text}，"):
+        return ""
+    return text
+
+
+def is_answer(question: str, fragment: str) -> bool:
+    """Return whether a short answer tells something, and the question says about what."""
+    text = fragment.strip("，,。！!；;~… ")
+    clauses = [c for c in re.split("[，,；;]", text) if c]
+    told = [c for c in clauses if not (_TALK.fullmatch(c) or _REQUEST.match(c) or _bare(c) < 1)]
+    return bool(told) and _bare(question) > 1
+
+
+def _bare(text: str) -> int:
+    """Return how many characters with content a text has."""
+    return len(_LIGHT.sub("", text))
+
+
+def in_third(text: str, name: str) -> str:
+    """Return a Chinese sentence as told about its speaker.
+
+    Args:
+        text: what `worth_keeping` gave.
+        name: how the speaker is called.
+    """
+    if _TOGETHER.search(text):
+        return f"{name}：{text}"
+    if _OWN.search(text):
+        told = chinese_frame.to_third(text, name)
+        if told.startswith(name):
+            told = re.sub(f"(?<=，){re.escape(name)}(?=[^的家])", "", told)
+        return told if name in told[:24] else f"{name}：{told}"
+    if _TIME_FIRST.match(text) or chinese_frame.begins_without_subject(text):
+        return f"{name}{text}"
+    return f"{name}：{text}"

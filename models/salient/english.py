@@ -1,0 +1,287 @@
+"""Which English sentences say something, cut down to the clauses that do."""
+
+# ruff: noqa: E501 - a pattern reads better whole than broken
+from __future__ import annotations
+
+import re
+
+from reverie.memory_graph.text import terms
+from reverie.models.rules.text import numbers
+from reverie.models.rules.vocab import BASES, GERUNDS, PASTS
+from reverie.models.salient.words import (
+    ABOUT_TALK,
+    ELIDED_STATES,
+    ENGLISH_FUNCTION,
+    FOREIGN_FUNCTION,
+    LIGHT,
+    OPENERS,
+)
+
+# Points of a sentence; weights of a logistic regression on LoCoMo's development half (does the
+# sentence hold words of an answer), rounded.
+THRESHOLD = -2.48
+ALONE = -2.6  # instead, of a speaker whom no other person answers: less of it is small talk
+_WEIGHTS = {
+    "bias": -3.2, "content": 0.24, "name": 1.5, "number": 0.52, "date": 0.71, "first": 0.21,
+    "own": 0.0, "you": -0.73, "you_first": -0.6, "past": 0.46, "quote": 0.4, "such_as": 0.13,
+    "praise": -0.23, "pronoun": -0.25, "empty": -1.5, "asked": 0.6, "modal": -0.5,
+}  # fmt: skip
+MAX_CONTENT = 12
+MIN_FOREIGN = 2  # function words of another language, for a sentence to be in it
+
+_OPENER = re.compile(
+    rf"(?:{OPENERS})(?:[,!.:;…~-]+\s*|\s+[-–—]+\s+)|(?:and|but|so|plus|oh|well|yeah|yep|also|hey|hi|because|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently|anyway|wow)\s+(?=[\w'])",
+    re.IGNORECASE,
+)
+_GREETING = re.compile(
+    r"(?:hey|hi|hello|thanks|thank you|thx|congrats|congratulations|wow|yeah|yes|yep|sure|cool|great|sorry|welcome|bye|dear|good (?:morning|evening|afternoon|night)|nice|absolutely|definitely|totally|exactly|no)(?: there| again| so much| a lot)?,? (?P<name>[A-Z]\w*(?: [A-Z]\w*)?)(?:[,!.:;-]+\s*|$)",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r"(?:[,\s]+(?:you know|right|lol|haha\w*|for sure|though|tho|honestly|as well|really|of course|too|i guess|i think|as always|no doubt|thanks|please|by the way|btw|you know what i mean))+(?=[.!\s]*$)",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(
+    r"(?:do|does|did|is|are|can|could|would|will|should|have|has|was|were|may|shall|am)(?:n't)? (?:you|i|we|it|he|she|they|the|this|that|there|these|those|my|your|anyone|someone|me)\b|(?:what|why|how|when|where|who|whose|which)(?:'s|'re|'d)? (?:do|does|did|is|are|can|could|would|will|should|have|has|was|were) (?:you|i|we|it|he|she|they|the|this|that|your|my)\b|what (?:kind|type|sort|else|about)\b|how (?:many|much|long|about|come|old)\b|what's|how's|where's|who's|any (?:idea|tips|advice|suggestions|thoughts|recommendations)\b",
+    re.IGNORECASE,
+)
+_UNREAL = re.compile(
+    r"(?:if (?:i|we) (?:were|was|had|lived|could|ruled|became|won)\b|imagine\b|suppose\b|supposing\b|pretend\b|what if\b|let's (?:say|pretend|imagine)\b|hypothetically\b|in another life\b|for example[,:]|e\.g\.|roleplay\b|you are (?:now |a |an )|act as\b|as an ai\b|once upon a time)",
+    re.IGNORECASE,
+)
+_PLEASE = re.compile(
+    r"(?:please|kindly|pls|plz|let's|lets|let me|don't|do not|never mind|nevermind|no need|feel free|make sure|help me|show me|tell me|give me|i(?:'d| would) (?:like|love|need) (?:you|some help|help|your|to (?:know|ask|hear))|i (?:need|want) (?:you|help|your|some help|advice|an? (?:list|summary|explanation|recipe|poem|essay|script|function|plan|few|quick))|can't you|you (?:should|could|must|need to|have to|gotta|can)|we (?:should|could|must)|i(?:'m| am) (?:wondering|looking for (?:help|advice|ideas|tips))|i (?:see|get it|got it)(?=[,.!;]|$)|i (?:was )?(?:wonder|have a question|wanted to ask|just wanted to (?:say|ask|check)|don't (?:know|get|understand)|can't remember|forgot|guess|suppose))\b",
+    re.IGNORECASE,
+)
+_BARE_TALK = re.compile(ABOUT_TALK, re.IGNORECASE | re.DOTALL)
+_VERB_AFTER_NOUN = re.compile(
+    r"\S+ (?:\w+ )?(?:is|was|are|were|has|had|can|will|makes?|made|helps?|gives?|brings?|takes?|means|went|got|became|feels?|starts?|in|of|at|on|for|with|and)\b"
+)
+_CUT = re.compile(
+    r"\s+[-–—]+\s*|\s*[–—]\s*|-{2,}\s*|;\s+|,? (?:and|but|so|because|'?cause|cuz|since|plus|though|although) (?=(?:it|that|this|they|I|we|you|he|she|please|don't|let's|can you|could you)(?:'s|'re|'m|'ve|'ll)?\b)|, (?=(?:which|it(?:'s)?|that's|so|I'm|you)\b)|, (?=and it\b)"
+)
+_INTENSE = re.compile(
+    r"\b(?:really|super|totally|definitely|truly|absolutely|literally|actually|basically|honestly|very) (?=[a-z])(?!much\b)"
+)
+_NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w&'-]*[a-z0-9A-Z]\b")
+_DATE = re.compile(
+    r"\b(?:yesterday|last|next|ago|weeks?|months?|years?|weekend|today|tonight|tomorrow|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?s?\b|\b(?:recently|lately|january|february|march|april|june|july|august|september|october|november|december|spring|summer|autumn|winter|birthday|christmas)\b",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(r"\b(?:I|we|im|ive)\b", re.IGNORECASE)
+_OWN = re.compile(r"\b(?:my|our|me|us|mine|ours)\b", re.IGNORECASE)
+_YOU = re.compile(r"\b(?:you|your|yours|ya|y'all|yourself)\b", re.IGNORECASE)
+_PRONOUN = re.compile(
+    r"(?:it|that|this|they|these|those|he|she|his|her|their|its)\b", re.IGNORECASE
+)
+_MODAL = re.compile(r"\b(?:will|can|could|should|would|might)\b|'ll\b", re.IGNORECASE)
+_PRAISE = re.compile(
+    r"(?:thanks|thank|wow|great|congrats|sounds|glad|good|cool|awesome|that's|that is|can't wait|keep|hope|hoping|happy (?:for|to)|so (?:happy|glad|proud|cool|great)|appreciate|what a|love (?:that|your|the|this|how)|looking forward|excited)\b",
+    re.IGNORECASE,
+)
+_SUCH_AS = re.compile(r"\b(?:like|such as|including)\b|\w+, [\w ]+,? and \w+")
+
+
+def is_english(sentence: str) -> bool:
+    """Return whether a sentence in Latin letters is more English than another language."""
+    words = re.findall(r"[^\W\d_]+(?:'[a-z]+)?", sentence.casefold())
+    foreign = sum(word in FOREIGN_FUNCTION for word in words)
+    english = sum(word in ENGLISH_FUNCTION for word in words)
+    return foreign < MIN_FOREIGN or english > foreign
+
+
+def strip_openers(sentence: str, others: frozenset[str]) -> str:
+    """Cut what only answers, greets or links off the front, and what only addresses off the end.
+
+    Args:
+        sentence: one sentence.
+        others: names of the people who are talked to, casefolded.
+    """
+    text = sentence.strip(" ,-–—\"'*#>•~")
+    for _ in range(6):
+        before = text
+        greeting = _GREETING.match(text)
+        if greeting and greeting["name"][:1].isupper() and not _is_content(greeting["name"]):
+            text = text[greeting.end() :]
+        elif opener := _OPENER.match(text):
+            text = text[opener.end() :]
+        first = re.match(r"(?P<name>[A-Z]\w*)(?:[,!:]+\s*|\s+[-–—]\s+)", text)
+        if first and (_addresses(first["name"], others) or _is_called(first["name"], text)):
+            text = text[first.end() :]
+        text = text.strip(' ,-–—"*')
+        if text == before:
+            break
+    text = _TAIL.sub("", text)
+    last = re.search(r",?\s+(?P<name>[A-Z]\w*)(?=[.!\s]*$)", text)
+    if last and _addresses(last["name"], others) and ("," in last.group() or last.start() == 0):
+        text = text[: last.start()] + text[last.end() :]
+    return text.strip(" ,")
+
+
+def _is_content(name: str) -> bool:
+    return name.lower() in {"i", "i'm", "i've", "my", "we", "the"}
+
+
+def _is_called(name: str, text: str) -> bool:
+    """Whether a name at the front is called to do something: "Torvin, take this"."""
+    after = re.match(r"[A-Z]\w+, (?P<verb>[a-z]+)\b", text)
+    if after is None or name.lower() in _NO_CALL:
+        return False
+    verb = after["verb"]
+    return verb in {"you", "your", "please", "let"} or (
+        verb in BASES and verb not in PASTS and verb not in ELIDED_STATES
+    )
+
+
+_NO_CALL = frozenset("today yesterday tomorrow sometimes usually often lately recently".split())
+
+
+def _addresses(name: str, others: frozenset[str]) -> bool:
+    """Whether a name is one of the others', or short for it ("Mel" for Melanie)."""
+    low = name.casefold()
+    return low in others or (len(low) > 2 and any(o.startswith(low) for o in others))  # noqa: PLR2004 - a short form
+
+
+def is_request(text: str) -> bool:
+    """Return whether a sentence without its openers asks for something or orders it."""
+    if _PLEASE.match(text) or _UNREAL.match(text):
+        return True
+    first = re.match(r"[A-Za-z']+", text)
+    verb = first.group().lower() if first else ""
+    return (
+        (verb in BASES or verb in _ORDERS)
+        and verb not in ELIDED_STATES
+        and not (verb in PASTS or verb in GERUNDS)
+        and not _VERB_AFTER_NOUN.match(text)
+    ) or verb in _ORDERS
+
+
+_ORDERS = frozenset(
+    """let tell explain translate rewrite summarize summarise write list give show help remind check
+    look take keep go come stay try put do don't ask add remove fix generate create describe compare
+    calculate convert find search recommend suggest use run print return continue proceed stop start
+    hold hang ignore enjoy relax believe trust imagine consider note listen wait""".split()
+)
+
+
+def statement_before_question(sentence: str) -> str:
+    """Return what a question is about where it is said first ("I got a dog, any tips?"), or ""."""
+    cut = re.search(
+        rf"(?:[,;:–—]| - |\.\.\.)\s*(?:(?:and|but|so|right|hey)\s+)?(?:{_QUESTION.pattern}|right\?|you know\?|eh\?|huh\?|ok\?)",
+        sentence,
+        re.IGNORECASE,
+    )
+    if cut is None:
+        return ""
+    head = sentence[: cut.start()].strip()
+    return head if len(head.split()) > 3 and not _QUESTION.match(head) else ""  # noqa: PLR2004 - a few words
+
+
+def content_of(text: str, ignored: frozenset[str]) -> list[str]:
+    """Return the terms of a text that carry content."""
+    return [term for term in terms(text) if term not in LIGHT and term not in ignored]
+
+
+def trimmed(text: str, ignored: frozenset[str]) -> str:
+    """Return a sentence without the clauses that carry no content."""
+    at, kept, lead = 0, "", ""
+    for cut in [*_CUT.finditer(text), None]:
+        clause = text[at : cut.start() if cut else len(text)]
+        asks = bool(kept) and is_request(clause)
+        if asks:
+            pass  # "..., so please suggest nothing with satay"
+        elif (
+            (kept and re.match(r"(?:he|she)\b", clause))
+            or content_of(clause, ignored)
+            or numbers(clause)
+        ):
+            if not kept:
+                lead = re.sub(r"^\W*(?:and|but|so|which)\b\W*", "", lead)
+            kept += (lead if kept else "") + clause
+        if cut is None:
+            break
+        lead = cut.group() if kept else ""
+        at = cut.end()
+    return _INTENSE.sub("", kept).strip(" ,-–—;")
+
+
+def features(
+    text: str, ignored: frozenset[str], *, is_open: bool, is_asked: bool = False
+) -> dict[str, float]:
+    """Return what the points of a sentence are made of.
+
+    Args:
+        text: the sentence, trimmed.
+        ignored: terms of the speakers' names.
+        is_open: whether the sentence begins as praise or reaction did before it was cut.
+        is_asked: whether the turn before asked something.
+    """
+    content = content_of(text, ignored)
+    names = [n for n in _NAME.findall(text) if not n.startswith(("I'", "I ")) and n != "I"]
+    named = any(set(terms(name)) - ignored for name in names)
+    return {
+        "bias": 1.0,
+        "content": float(min(len(content), MAX_CONTENT)),
+        "name": float(named),
+        "number": float(bool(numbers(text))),
+        "date": float(bool(_DATE.search(text))),
+        "first": float(bool(_FIRST.search(text))),
+        "own": float(bool(_OWN.search(text))),
+        "you": float(bool(_YOU.search(text))),
+        "you_first": float(bool(_YOU.match(text))),
+        "past": float(any(w in PASTS or w.endswith("ed") for w in text.lower().split())),
+        "quote": float('"' in text),
+        "such_as": float(bool(_SUCH_AS.search(text))),
+        "praise": float(is_open),
+        "pronoun": float(bool(_PRONOUN.match(text))),
+        "empty": float(not content),
+        "asked": float(is_asked),
+        "modal": float(bool(_MODAL.search(text))),
+    }
+
+
+def points(found: dict[str, float]) -> float:
+    """Return how much speaks for keeping a sentence; from `THRESHOLD` on it is kept."""
+    return sum(_WEIGHTS[name] * value for name, value in found.items())
+
+
+def is_weighty(text: str, ignored: frozenset[str]) -> bool:
+    """Return whether a sentence, without openers, has enough content to be kept."""
+    found = features(text, ignored, is_open=bool(_PRAISE.match(text)))
+    return _is_enough(found) and points(found) >= THRESHOLD
+
+
+def _is_enough(found: dict[str, float]) -> bool:
+    """Whether there is more than one bare word: a name, a number, a time, or who it is about."""
+    held = ("first", "own", "name", "number", "date")
+    return found["content"] > 1 or (found["content"] == 1 and any(found[h] for h in held))
+
+
+def worth_keeping(
+    sentence: str,
+    others: frozenset[str],
+    ignored: frozenset[str],
+    *,
+    is_asked: bool = False,
+    least: float = THRESHOLD,
+) -> str:
+    """Return what is worth keeping of an English sentence, in its own person, or "".
+
+    Args:
+        sentence: one sentence with its closing mark.
+        others: names of the people who are talked to, casefolded.
+        ignored: terms of the names of everybody who talks.
+        is_asked: whether the turn before asked something.
+        least: the points that it needs if it is about the speaker; others need `THRESHOLD`.
+    """
+    body = sentence.strip()
+    if "?" in body[-3:]:
+        body = statement_before_question(body)
+    text = strip_openers(body, others)
+    if not text or _QUESTION.match(text) or is_request(text) or _BARE_TALK.fullmatch(text):
+        return ""
+    is_open = bool(_PRAISE.match(text))
+    text = trimmed(text, ignored).rstrip(".!… ")
+    found = features(text, ignored, is_open=is_open, is_asked=is_asked)
+    least = least if found["first"] or found["own"] else max(least, THRESHOLD)
+    return text if text and _is_enough(found) and points(found) >= least else ""

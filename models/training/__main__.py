@@ -1,0 +1,56 @@
+"""`python -m reverie.models.training --out FOLDER`: data, training, export, figures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import torch
+
+from reverie.models.catalog import default_folder
+from reverie.models.training import recipes
+from reverie.models.training.export import write_adapter
+from reverie.models.training.tokens import Tokenizer
+
+MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def main() -> None:
+    """Train what was asked for; a run that was ended goes on."""
+    parser = argparse.ArgumentParser(prog="python -m reverie.models.training", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for all that is made")
+    parser.add_argument("--task", choices=(*recipes.TASKS, "both"), default="both")
+    parser.add_argument("--model", type=Path, help="the GGUF file to train for")
+    parser.add_argument("--examples", type=int, help="fewer, for a trial")
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    model = given.model or default_folder() / MODEL_FILE
+    started = time.monotonic()
+
+    def report(line: str) -> None:
+        sys.stderr.write(f"{time.monotonic() - started:6.0f} s  {line}\n")
+        sys.stderr.flush()
+
+    for task in recipes.TASKS if given.task == "both" else (given.task,):
+        settings = recipes.RECIPES[task]
+        if given.examples:
+            settings = msgspec.structs.replace(settings, examples=given.examples)
+        if task == "pair":
+            choices = recipes.pair_choices(Tokenizer(model))
+            settings = msgspec.structs.replace(settings, choices=choices)
+        network = recipes.run(settings, model, given.out, report)
+        matrices = {name: values.detach().numpy() for name, values in network.lora.items()}
+        adapter = given.out / f"{task}.gguf"
+        write_adapter(adapter, matrices, alpha=settings.alpha, name=f"reverie {task} adapter")
+        report(f"wrote {adapter}")
+        from reverie.models.training.card import write_card
+
+        write_card(task, model, adapter, settings, report)
+
+
+if __name__ == "__main__":
+    main()

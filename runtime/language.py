@@ -1,0 +1,160 @@
+"""The language model of a runtime, and what works with it: extraction, decisions, summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from reverie.actors.language import open_language_model
+from reverie.config import Config
+from reverie.memory_graph.errors import ConfigError
+from reverie.models.adapters import shipped
+from reverie.models.decide_layers import LayeredDecider
+from reverie.models.decide_model import (
+    FLOOR,
+    MULTILINGUAL_FLOOR,
+    ChatDecider,
+    PairDecider,
+    read_thresholds,
+)
+from reverie.models.extract_model import (
+    CHAT_PARAMETERS,
+    SPAN_ADAPTER,
+    ModelExtractor,
+    open_model_extractor,
+)
+from reverie.models.language import LanguageSettings
+from reverie.models.layers import LayeredExtractor
+from reverie.models.protocol import Decider, Extraction, Extractor, Turn
+from reverie.models.rules import RulesDecider, RulesExtractor
+from reverie.models.summarise import CentralSentences, Summariser, WrittenSummaries
+from reverie.models.usage import Budget, Meter, MeteredLanguageModel
+
+ADAPTED = "smollm2"  # the model that the shipped adapters were trained for
+PAIR_ADAPTER = "pair"
+NEAR_DUPLICATE = {"multilingual": 0.95}  # its cosines of unrelated texts lie in .82-.88
+DEFAULT_NEAR_DUPLICATE = 0.9
+# Cosine below which a memory is nothing to ask a model about.
+FLOORS = {"multilingual": MULTILINGUAL_FLOOR, "standin": 0.2}
+
+
+class NoExtractor:
+    """Extracts nothing: turns stay messages."""
+
+    def extract(
+        self,
+        turns: Sequence[Turn],
+        history: Sequence[Turn],  # noqa: ARG002 (the protocol has it)
+    ) -> list[Extraction]:
+        """Return an empty extraction for each turn."""
+        return [Extraction(turn.id) for turn in turns]
+
+
+class Language:
+    """What a runtime says and understands with.
+
+    Attributes:
+        meter: what model calls have cost, and the budgets.
+        model: None without one.
+        extractor: as configured.
+        summariser: as configured.
+    """
+
+    def __init__(self, config: Config, folder: Path, *, on_ray: bool) -> None:
+        """Open the model that is configured; `folder` is where pulled ones lie.
+
+        Raises:
+            ConfigError: an unknown name, no language model, or an adapter that is not there.
+            ModelMissingError, ModelDamagedError, ModelUnavailableError: as `open_language_model`.
+        """
+        self.meter = Meter(Budget(calls=config.model_calls, tokens=config.model_tokens))
+        self._adapters = self._adapters_of(config)
+        self.model = self._open(config, folder, on_ray=on_ray)
+        self._decider = config.decider
+        self.extractor: Extractor = self._extractor(config.extractor)
+        self.summariser: Summariser = self._summariser(config.summaries)
+
+    @staticmethod
+    def _adapters_of(config: Config) -> dict[str, str]:
+        own = shipped() if config.language_model == ADAPTED else {}
+        return {name: str(path) for name, path in own.items()} | dict(config.language_adapters)
+
+    def _open(self, config: Config, folder: Path, *, on_ray: bool) -> MeteredLanguageModel | None:
+        spec = config.language_model
+        if spec is None:
+            return None
+        if not isinstance(spec, str):
+            return MeteredLanguageModel(spec, self.meter)
+        settings = LanguageSettings(
+            model=spec,
+            folder=str(folder),
+            adapters=self._adapters,
+            context_tokens=config.language_context,
+            threads=config.language_threads,
+            call_timeout_s=config.language_timeout_s,
+            retry_s=config.retry_s,
+        )
+        hosts = config.language_hosts if on_ray else 0
+        return open_language_model(settings, meter=self.meter, ray_hosts=hosts)
+
+    @property
+    def _is_small(self) -> bool:
+        return self.model is not None and 0 < self.model.info.parameters < CHAT_PARAMETERS
+
+    def _extractor(self, spec: Any) -> Extractor:
+        match spec:
+            case "off":
+                return NoExtractor()
+            case "rules":
+                return RulesExtractor()
+            case "salient":
+                return LayeredExtractor(rules=False)
+            case "layered":
+                return LayeredExtractor(self._model_extractor())
+            case _:
+                extractor: Extractor = spec
+                return extractor
+
+    def _model_extractor(self) -> ModelExtractor | None:
+        """Return what asks the model; a small one is no help without its adapter."""
+        if self.model is None or (self._is_small and SPAN_ADAPTER not in self._adapters):
+            return None
+        return open_model_extractor(self.model)
+
+    def _summariser(self, spec: Any) -> Summariser:
+        if not isinstance(spec, str):
+            summariser: Summariser = spec
+            return summariser
+        if spec == "written":
+            if self.model is None:
+                msg = "summaries='written' needs a language_model"
+                raise ConfigError(msg, setting="summaries")
+            return WrittenSummaries(self.model)
+        return CentralSentences()
+
+    def decider(self, embedder: str) -> Decider:
+        """Return the decider for a world; `embedder` is the name of its embedder."""
+        if not isinstance(self._decider, str):
+            decider: Decider = self._decider
+            return decider
+        rules = RulesDecider(near_duplicate=NEAR_DUPLICATE.get(embedder, DEFAULT_NEAR_DUPLICATE))
+        if self.model is None:
+            return rules
+        floor = FLOORS.get(embedder, FLOOR)
+        if not self._is_small:
+            return LayeredDecider(rules, ChatDecider(self.model, floor=floor))
+        if PAIR_ADAPTER not in self._adapters:
+            return rules
+        thresholds = read_thresholds(Path(self._adapters[PAIR_ADAPTER]))
+        return LayeredDecider(rules, PairDecider(self.model, thresholds, floor=floor))
+
+    def clear(self) -> None:
+        """Forget what is kept of prompts: after an erasure none may linger in memory."""
+        if self.model is not None:
+            self.model.clear()
+
+    def close(self) -> None:
+        """Free the model, also one that is at work: its call raises ClosedError."""
+        if self.model is not None:
+            self.model.close()

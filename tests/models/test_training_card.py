@@ -1,0 +1,107 @@
+"""How thresholds are chosen and figures counted, with answers made here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from reverie.models.prompts import PAIR_CHOICES, SpanFact, format_spans
+from reverie.models.training import LABELS, Pair, SpanCase, card
+from reverie.models.training.pairs import Label
+
+
+def pair(label: Label, number: int = 0, language: str = "en") -> Pair:
+    return Pair(f"old {number}", f"new {number}", label, "home", "near", language)  # type: ignore[arg-type]
+
+
+def sure(label: Label, share: float) -> list[float]:
+    rest = (1 - share) / 3
+    return [share if name == label else rest for name in LABELS]
+
+
+class Asked:
+    """A model that answers by the number in the question."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def choose(
+        self, prompts: Sequence[str], choices: Sequence[str], *, adapter: str | None = None
+    ) -> list[list[float]]:
+        assert tuple(choices) == PAIR_CHOICES
+        assert adapter == "pair"
+        self.batches.append(len(prompts))
+        return [sure(LABELS[int(p.split("old ")[1].split("\n")[0]) % 4], 0.9) for p in prompts]
+
+
+def test_a_threshold_is_the_lowest_that_is_rarely_wrong() -> None:
+    pairs, rows = [], []
+    for i in range(100):  # right from .8 on, wrong below
+        pairs.append(pair("replaced" if i >= 50 else "unrelated"))
+        rows.append(sure("replaced", 0.85 if i >= 50 else 0.75))
+    chosen = card.choose_thresholds(pairs, rows)
+    assert chosen["replaced"] == 0.76
+    assert chosen["ended"] == 1.0  # never seen: never followed
+    assert chosen["lead"] == card.LEAD
+
+
+def test_unrelated_pairs_weigh_more_in_the_choice() -> None:
+    pairs = [pair("replaced")] * 97 + [pair("same")] * 3
+    rows = [sure("replaced", 0.6)] * 100
+    assert card.choose_thresholds(pairs, rows)["replaced"] == 0.5
+    pairs = [pair("replaced")] * 97 + [pair("unrelated")] * 3
+    assert card.choose_thresholds(pairs, rows)["replaced"] == 1.0
+
+
+def test_an_answer_below_its_threshold_changes_nothing() -> None:
+    assert card.followed(sure("ended", 0.8), {"ended": 0.9}) == "unrelated"
+    assert card.followed(sure("ended", 0.95), {"ended": 0.9}) == "ended"
+    assert card.followed(sure("unrelated", 0.4), {"ended": 0.9}) == "unrelated"
+
+
+def test_figures_count_harm_apart() -> None:
+    pairs = [pair("replaced"), pair("unrelated"), pair("same", language="zh"), pair("ended")]
+    rows = [
+        sure("replaced", 0.9),
+        sure("ended", 0.9),  # harmful
+        sure("unrelated", 0.9),  # a spare statement
+        sure("ended", 0.6),  # not sure enough
+    ]
+    found = card.measure(pairs, rows, {"replaced": 0.8, "ended": 0.8, "same": 0.8})
+    assert found.right == 0.5
+    assert found.followed_right == 0.25
+    assert found.harmful == 0.25
+    assert found.kept == 0.5
+    assert found.by_language == {"en": 0.333, "zh": 0.0}
+
+
+def test_the_bare_model_and_an_adapter_are_asked_alike() -> None:
+    model = Asked()
+    pairs = [pair(LABELS[i % 4], i) for i in range(100)]
+    rows = card.ask(model, pairs, "pair")  # type: ignore[arg-type]
+    assert model.batches == [64, 36]
+    assert card.measure(pairs, rows, {}).right == 1.0
+
+
+@pytest.mark.parametrize(
+    ("said", "precision", "recall"),
+    [
+        ("User | lives_in | Oslo\nUser | likes | tea", 1.0, 1.0),
+        ("User | lives_in | Oslo", 1.0, 0.5),
+        ("User | lives_in | Oslo\nUser | likes | Oslo", 0.5, 0.5),
+        ("none", 0.0, 0.0),
+    ],
+)
+def test_span_figures_are_of_whole_lines(said: str, precision: float, recall: float) -> None:
+    facts = (SpanFact("User", "lives_in", "Oslo"), SpanFact("User", "likes", "tea"))
+    case = SpanCase("User", "I live in Oslo and love tea", (), facts, "en")
+    assert format_spans(facts).count("\n") == 1
+    found = card.measure_spans([case], [said])
+    assert (found.precision, found.recall) == (precision, recall)
+
+
+def test_span_figures_count_what_fires_on_nothing() -> None:
+    case = SpanCase("用户", "好的，谢谢你！", (), (), "zh")
+    assert card.measure_spans([case], ["none"]).fires_on_idle == 0
+    assert card.measure_spans([case], ["用户 | likes | 谢谢"]).fires_on_idle == 1
