@@ -50,6 +50,7 @@ from reverie.models.usage import charged_to, purpose
 log = structlog.get_logger(__name__)
 
 BATCH_TURNS = 32
+MODELLED_TURNS = 4  # of a batch, with a language model: or seconds would pass before any is kept
 SIMILAR = 10  # nearest memories that a candidate meets
 UNREADABLE_SHARE = 0.5  # of unknown tokens, from which on a text is reported
 LOCKS = 64
@@ -101,9 +102,11 @@ class Ingestor:
         background: bool = True,
         trace: Trace | None = None,
         after: After | None = None,
+        batch_turns: int = BATCH_TURNS,
     ) -> None:
         """Begin; with `background`, work found in the outboxes is started at once. `after` is done
         for a user without pending turns, again as long as it did something."""
+        self._batch_turns = batch_turns
         self.counts = IngestCounts()
         self._router = router
         self._mind = mind
@@ -250,7 +253,9 @@ class Ingestor:
         way at a time, so turns are done in the order in which they were said."""
         with self._locks[partition_of(key, LOCKS)]:
             batch: c.TurnBatch = self._router.call(
-                c.Turns(world=key.world, user_id=key.user_id, now=self._now(), limit=BATCH_TURNS)
+                c.Turns(
+                    world=key.world, user_id=key.user_id, now=self._now(), limit=self._batch_turns
+                )
             )
             if not batch.turns:
                 return None

@@ -22,9 +22,9 @@ from reverie.models.cached import CachedEmbedder
 from reverie.models.catalog import default_folder, find_entry
 from reverie.models.checked import CheckedEmbedder
 from reverie.models.embedders import open_embedder
+from reverie.models.forgetting import clear_caches as clear_model_caches
 from reverie.models.masking import MaskedDecider, MaskedExtractor
 from reverie.models.protocol import Decider, Embedder, Extractor
-from reverie.models.rules import clear_caches as clear_rule_caches
 from reverie.models.summarise import Summariser
 
 log = structlog.get_logger(__name__)
@@ -197,7 +197,7 @@ class WorldMind:
             embedder.clear()
         self.language.clear()
         clear_text_caches()
-        clear_rule_caches()
+        clear_model_caches()
 
     def close(self) -> None:
         """Free the models that were opened here (not objects that were handed over)."""

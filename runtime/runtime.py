@@ -16,7 +16,7 @@ import structlog
 from reverie import door, quarantine, summing, times
 from reverie.actors import commands as c
 from reverie.actors.backend import Backend, InlineBackend, Router
-from reverie.actors.ingest import IngestCounts, Ingestor
+from reverie.actors.ingest import BATCH_TURNS, MODELLED_TURNS, IngestCounts, Ingestor
 from reverie.actors.lane import raise_error
 from reverie.actors.residents import ShardSettings
 from reverie.clock import Clock, WallClock
@@ -185,6 +185,7 @@ class Runtime:
                 background=config.background,
                 trace=self.tracer,
                 after=None if config.summaries == "off" else self.summaries.step,
+                batch_turns=BATCH_TURNS if self.mind.language.model is None else MODELLED_TURNS,
             )
         except BaseException:
             if backend is not None:

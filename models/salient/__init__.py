@@ -5,6 +5,6 @@
 `answers.py` (short answers).
 """
 
-from reverie.models.salient.extract import TAG, SalientExtractor, speaker_label
+from reverie.models.salient.extract import TAG, SalientExtractor, clear_caches, speaker_label
 
-__all__ = ["TAG", "SalientExtractor", "speaker_label"]
+__all__ = ["TAG", "SalientExtractor", "clear_caches", "speaker_label"]

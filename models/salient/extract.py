@@ -147,6 +147,11 @@ def _name_terms(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(t for name in names for t in (*terms(name), *terms(name[:3])))
 
 
+def clear_caches() -> None:
+    """Forget the names of those who spoke."""
+    _name_terms.cache_clear()
+
+
 class _Scene:
     """One turn being read: who speaks, who is talked to, what was asked."""
 

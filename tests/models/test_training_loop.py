@@ -86,7 +86,7 @@ def right(net: Any, examples: list[Any]) -> float:
 
     asked = [Example(e.ids, ()) for e in examples]
     found = scores(net, asked, (2, 3)).argmax(-1).tolist()
-    return sum(f == e.answers[0][1] - 2 for f, e in zip(found, examples, strict=True)) / len(found)
+    return float(sum(f == e.answers[0][1] - 2 for f, e in zip(found, examples, strict=True)) / len(found))
 
 
 def test_fresh_lora_changes_nothing_and_padding_changes_nothing(tiny_llama: Path) -> None:
