@@ -36,7 +36,13 @@ START = 1_700_000_000.0
 PARTITION, LOG = "partitions/p0000.db", "partitions/p0000.db-wal"
 CATALOG, CATALOG_LOG = "catalog.db", "catalog.db-wal"
 WITNESS = "partitions/p0000.commits"
-OPTIONS: dict[str, Any] = {"partitions": 1, "background": False, "exact_limit": INDEXED}
+OPTIONS: dict[str, Any] = {
+    "partitions": 1,
+    "background": False,
+    "exact_limit": INDEXED,
+    "extractor": "rules",
+    "summaries": "off",
+}
 SETTINGS = ShardSettings(exact_limit=INDEXED)
 KEYS = [Key(w, u) for w, u in (("town", "ana"), ("town", "小明"), ("港口", "ana"), ("港口", "bo"))]
 

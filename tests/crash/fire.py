@@ -461,6 +461,7 @@ class Fire:
             actors=actors,
             embedder=HashEmbedder(writer.DIM),
             extractor=SlowNotes(self.stamps),
+            summaries="off",
             decider=SlowAddAll(),
             partitions=writer.PARTITIONS,
             byte_budget=200_000 if self.folders % 2 else 1 << 30,

@@ -176,6 +176,7 @@ class Fuzz:
             clock=self.clock,
             embedder=HashEmbedder(writer.DIM),
             extractor=ops.NoteTaker(),
+            summaries="off",
             decider=writer.AddAll(),
             partitions=writer.PARTITIONS,
             byte_budget=TIGHT_BYTES if self.folders % 2 else 1 << 30,

@@ -84,6 +84,7 @@ class Settings(NamedTuple):
             folder,
             embedder=HashEmbedder(writer.DIM),
             extractor=ops.NoteTaker(),
+            summaries="off",
             decider=writer.AddAll(),
             partitions=PARTITIONS,
             byte_budget=self.byte_budget,

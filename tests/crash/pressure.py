@@ -110,6 +110,7 @@ class Pressure:
             folder,
             embedder=HashEmbedder(writer.DIM),
             extractor=ops.NoteTaker(),
+            summaries="off",
             decider=writer.AddAll(),
             partitions=writer.PARTITIONS,
             byte_budget=BYTE_BUDGET,

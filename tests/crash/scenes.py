@@ -193,6 +193,7 @@ def open_runtime(
         actors=actors,
         embedder=HashEmbedder(writer.DIM),
         extractor=ops.NoteTaker(),
+        summaries="off",
         decider=writer.AddAll(),
         partitions=writer.PARTITIONS,
         byte_budget=byte_budget,

@@ -264,6 +264,7 @@ class Soak:
             self.folder,
             embedder=HashEmbedder(writer.DIM),
             extractor=ops.NoteTaker(),
+            summaries="off",
             decider=writer.AddAll(),
             partitions=writer.PARTITIONS,
             byte_budget=self.size.byte_budget,

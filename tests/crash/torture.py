@@ -60,7 +60,7 @@ SUITES = (  # the longest first
     Suite("takeover.py", 120, 8),
     Suite("power.py", 5_000, 1_500),
     Suite("point_errors.py", 3, 1),
-    Suite("point_actors.py", 20, 1),
+    Suite("point_actors.py", 5, 1),
     Suite("churn.py", 100_000, 1_500),
     Suite("retries.py", 100_000, 1_000),
     Suite("fire.py", 2_000, 80),

@@ -123,6 +123,7 @@ def open_runtime(
         folder,
         actors=actors,
         extractor=ops.NoteTaker(),
+        summaries="off",
         decider=AddAll(),
         partitions=PARTITIONS,
         byte_budget=byte_budget,

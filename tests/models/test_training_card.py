@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from reverie.models.prompts import PAIR_CHOICES, SpanFact, format_spans
 from reverie.models.training import LABELS, Pair, SpanCase, card
+from reverie.models.training.decisions import Case, KnownMemory
 from reverie.models.training.pairs import Label
 
 
@@ -35,23 +37,61 @@ class Asked:
         return [sure(LABELS[int(p.split("old ")[1].split("\n")[0]) % 4], 0.9) for p in prompts]
 
 
-def test_a_threshold_is_the_lowest_that_is_rarely_wrong() -> None:
-    pairs, rows = [], []
-    for i in range(100):  # right from .8 on, wrong below
-        pairs.append(pair("replaced" if i >= 50 else "unrelated"))
-        rows.append(sure("replaced", 0.85 if i >= 50 else 0.75))
-    chosen = card.choose_thresholds(pairs, rows)
-    assert chosen["replaced"] == 0.76
-    assert chosen["ended"] == 1.0  # never seen: never followed
-    assert chosen["lead"] == card.LEAD
+class Sure:
+    """A model that calls every pair replaced, and is surer the higher a number in the question."""
+
+    info = None
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def choose(
+        self, prompts: Sequence[str], choices: Sequence[str], *, adapter: str | None = None
+    ) -> list[list[float]]:
+        self.asked += len(prompts)
+        return [sure("replaced", 0.9 if "orbs" in p else 0.7) for p in prompts]
 
 
-def test_unrelated_pairs_weigh_more_in_the_choice() -> None:
-    pairs = [pair("replaced")] * 97 + [pair("same")] * 3
-    rows = [sure("replaced", 0.6)] * 100
-    assert card.choose_thresholds(pairs, rows)["replaced"] == 0.5
-    pairs = [pair("replaced")] * 97 + [pair("unrelated")] * 3
-    assert card.choose_thresholds(pairs, rows)["replaced"] == 1.0
+def case(number: int, *, changed: bool) -> Case:
+    """A change that the model is sure of, or two matters that it takes for one, less surely."""
+    thing = "orbs" if changed else "lamps"
+    memories = (KnownMemory(1, f"Zanthor tends {thing} by the lake no {number}"),)
+    return Case(
+        id=f"v{number}",
+        lang="en",
+        kind="x",
+        shape="changed" if changed else "near",
+        split="validation",
+        memories=memories,
+        candidate=f"Zanthor juggles {thing} by the lake no {number}",
+        op="UPDATE" if changed else "ADD",
+        target=1 if changed else None,
+    )
+
+
+def test_a_threshold_keeps_harm_rare() -> None:
+    asked = [case(i, changed=i % 2 == 0) for i in range(40)]
+    memo = card.Memo(Sure(), "pair")  # type: ignore[arg-type]
+    found = card.choose_thresholds(memo, asked)  # type: ignore[arg-type]
+    assert 0.7 < found["replaced"] <= 0.9
+    assert card.decide_cases(memo, asked, found) == (40, 0)  # type: ignore[arg-type]
+    loose = {**found, "replaced": 0.5}
+    assert card.decide_cases(memo, asked, loose) == (20, 20)  # type: ignore[arg-type]
+
+
+def test_a_classifier_that_is_never_rarely_wrong_changes_nothing() -> None:
+    asked = [
+        msgspec.structs.replace(case(i, changed=True), op="ADD", target=None) for i in range(20)
+    ]
+    found = card.choose_thresholds(card.Memo(Sure(), "pair"), asked)  # type: ignore[arg-type]
+    assert card.decide_cases(Sure(), asked, found) == (20, 0)  # type: ignore[arg-type]
+
+
+def test_a_memo_asks_each_question_once() -> None:
+    model = Sure()
+    memo = card.Memo(model, "pair")  # type: ignore[arg-type]
+    assert memo.choose(["a", "b"], PAIR_CHOICES) == memo.choose(["b", "a"], PAIR_CHOICES)
+    assert model.asked == 2
 
 
 def test_an_answer_below_its_threshold_changes_nothing() -> None:

@@ -86,7 +86,9 @@ def right(net: Any, examples: list[Any]) -> float:
 
     asked = [Example(e.ids, ()) for e in examples]
     found = scores(net, asked, (2, 3)).argmax(-1).tolist()
-    return float(sum(f == e.answers[0][1] - 2 for f, e in zip(found, examples, strict=True)) / len(found))
+    return float(
+        sum(f == e.answers[0][1] - 2 for f, e in zip(found, examples, strict=True)) / len(found)
+    )
 
 
 def test_fresh_lora_changes_nothing_and_padding_changes_nothing(tiny_llama: Path) -> None:
@@ -239,4 +241,4 @@ def test_an_adapter_says_the_same_in_torch_and_in_llama_cpp(
     bare = np.array(model.choose(asked, PAIR_CHOICES))
     model.close()
     assert np.abs(torch.softmax(ours, -1).numpy() - theirs).max() < 0.12  # llama.cpp rounds states
-    assert np.abs(bare - theirs).max() > 0.3  # the adapter does something
+    assert np.abs(bare - theirs).max() > 0.2  # the adapter does something
