@@ -9,7 +9,7 @@ from reverie.models.rules.claims import RELATION_PREDICATES
 from reverie.models.rules.decide import RulesDecider
 from reverie.models.rules.extract import RulesExtractor
 from reverie.models.rules.reading import claims_of
-from reverie.models.rules.text import key_words
+from reverie.models.rules.text import forget_texts, key_words
 
 __all__ = ["RELATION_PREDICATES", "RulesDecider", "RulesExtractor", "clear_caches"]
 
@@ -18,3 +18,4 @@ def clear_caches() -> None:
     """Forget every statement that was read: after an erasure none may linger in a cache."""
     claims_of.cache_clear()
     key_words.cache_clear()
+    forget_texts()

@@ -11,7 +11,14 @@ import re
 from reverie.models.rules.claims import KIN_PREDICATES, USER_LABELS, Claim
 from reverie.models.rules.names import chinese_names, english_names
 from reverie.models.rules.reading import Said
-from reverie.models.rules.text import MAX_CLAUSE_CHARS, MAX_SCAN_CHARS, fold, is_chinese, key_words
+from reverie.models.rules.text import (
+    MAX_CLAUSE_CHARS,
+    MAX_SCAN_CHARS,
+    fold,
+    is_chinese,
+    key_words,
+    remembered,
+)
 
 MAX_STATEMENT_CHARS = 2 * MAX_CLAUSE_CHARS  # of a statement that is compared as a text
 
@@ -49,11 +56,13 @@ def is_command(text: str) -> bool:
     return bool(_COMMAND.search(text[:MAX_SCAN_CHARS]))
 
 
+@remembered
 def is_unreal(text: str) -> bool:
     """Return whether a text tells a wish, a doubt or a condition, not how things are."""
     return bool(_UNREAL.search(text[:MAX_STATEMENT_CHARS]))
 
 
+@remembered
 def names_of(text: str) -> frozenset[str]:
     """Return the names in a text, folded."""
     found = chinese_names(text) if is_chinese(text) else english_names(text)

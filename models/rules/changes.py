@@ -13,7 +13,7 @@ from reverie.models.rules.apart import MAX_STATEMENT_CHARS, is_unreal
 from reverie.models.rules.claims import KIN_PREDICATES, USER_LABELS, slot_subject
 from reverie.models.rules.phrases import subject_of
 from reverie.models.rules.reading import Said
-from reverie.models.rules.text import fold, is_chinese, key_words, numbers
+from reverie.models.rules.text import fold, is_chinese, key_words, numbers, remembered
 from reverie.models.rules.vocab import BASES, NATIONALITIES, PASTS
 
 _OVER = r"no longer|any ?more|any longer|(?:has |have )?(?:stopped|quit|ceased|given up|gave up)|gave up"
@@ -165,11 +165,13 @@ _MANY_VALUED = frozenset(
 )
 
 
+@remembered
 def is_denied(text: str) -> bool:
     """Return whether a text denies or ends something, an odd number of times."""
     return len(_DENIAL.findall(text[:MAX_STATEMENT_CHARS])) % 2 == 1
 
 
+@remembered
 def moments(text: str) -> frozenset[str]:
     """Return the days and times that a text names, folded."""
     text = text[:MAX_STATEMENT_CHARS]

@@ -12,7 +12,7 @@ import msgspec
 
 from reverie.memory_graph.nodes import MemoryKind
 from reverie.models.rules.chinese_rules import KIN as CHINESE_KIN
-from reverie.models.rules.text import fold, key_words
+from reverie.models.rules.text import fold, key_words, remembered
 from reverie.models.rules.vocab import KIN
 
 Status: TypeAlias = Literal["holds", "ended"]
@@ -151,6 +151,7 @@ class Claim(msgspec.Struct, frozen=True):
         return key_words(self.object)
 
 
+@remembered
 def slot_subject(subject: str) -> str:
     """Return a subject as slots write it; the owner of the graph is "user" in every language."""
     folded = fold(subject)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 import Stemmer
+
+T = TypeVar("T")
 
 MAX_SCAN_CHARS = 4_000  # of one turn; the rest is never looked at
 MAX_CLAUSE_CHARS = 300  # a longer run without a stop is no statement worth parsing
@@ -84,12 +88,35 @@ def sentences(text: str) -> list[str]:
 
 
 _KEPT = "'@+#"  # C++ and C# are not C
+_REMEMBERED = 4096  # texts, for each function
+_SHORT_CHARS = 300
+_forgetting: list[Callable[[], None]] = []
 
 
 def _is_symbol(char: str) -> bool:
     return char > "\x7f" and unicodedata.category(char) in {"So", "Sc", "Sm"}  # emoji, currencies
 
 
+def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
+    """Keep what a pure function of a text returns, for short texts: a statement is compared with
+    many others, and each of them with many."""
+    cached = lru_cache(maxsize=_REMEMBERED)(function)
+    _forgetting.append(cached.cache_clear)
+
+    @wraps(function)
+    def call(text: str) -> T:
+        return cached(text) if len(text) <= _SHORT_CHARS else function(text)
+
+    return call
+
+
+def forget_texts() -> None:
+    """Lose what `remembered` functions kept."""
+    for forget in _forgetting:
+        forget()
+
+
+@remembered
 def fold(text: str) -> str:
     """Return `text` compatibility-normalised, casefolded, punctuation gone, spaces single.
 
@@ -118,6 +145,7 @@ def key_words(text: str) -> frozenset[str]:
     return frozenset(words)
 
 
+@remembered
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers that `text` names, digits and small number words alike."""
     found = set(re.findall(r"\d+(?:[.:]\d+)*", text[:MAX_SCAN_CHARS]))
