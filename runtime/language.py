@@ -70,6 +70,7 @@ class Language:
         """
         self.meter = Meter(Budget(calls=config.model_calls, tokens=config.model_tokens))
         self._adapters = self._adapters_of(config)
+        self._is_own = isinstance(config.language_model, str)
         self.model = self._open(config, folder, on_ray=on_ray)
         self._decider = config.decider
         self.extractor: Extractor = self._extractor(config.extractor)
@@ -155,6 +156,7 @@ class Language:
             self.model.clear()
 
     def close(self) -> None:
-        """Free the model, also one that is at work: its call raises ClosedError."""
-        if self.model is not None:
+        """Free the model that was opened here, also one that is at work: its call raises
+        ClosedError. An object that was handed over is left to whoever made it."""
+        if self.model is not None and self._is_own:
             self.model.close()

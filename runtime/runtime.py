@@ -162,12 +162,13 @@ class Runtime:
             Path(path), owner=f"reverie {uuid.uuid4().hex[:8]}", partitions=config.partitions
         )
         backend: Backend | None = None
+        mind: WorldMind | None = None
         try:
             self.masks = Masks(self._folder.path, config.mask, mask_key)
             backend = self._start(actors, address)
             self._router = Router(backend, self._folder.partitions, max_waiting=config.max_waiting)
             self._repeats = backend.repeats
-            self.mind = WorldMind(
+            self.mind = mind = WorldMind(
                 config,
                 self._folder.catalog,
                 self.now,
@@ -188,6 +189,8 @@ class Runtime:
                 batch_turns=BATCH_TURNS if self.mind.language.model is None else MODELLED_TURNS,
             )
         except BaseException:
+            if mind is not None:  # its language model is a process
+                mind.close()
             if backend is not None:
                 backend.close()
             self._folder.close()
