@@ -323,7 +323,7 @@ def _do_and_refuse(self: lane.Lane, commands: Any) -> list[Any]:
 
 def _call_and_keep(self: lane.Lane, commands: Any) -> list[Any]:
     """Keep a copy of what was asked, as a log in memory would."""
-    _hoard.append(repr(commands) * 20)
+    _hoard.append(repr(commands) * 100)
     return _call_lane(self, commands)
 
 

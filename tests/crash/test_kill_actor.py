@@ -72,7 +72,7 @@ def test_kill_9_of_actors_under_load(tmp_path: Path) -> None:
     asked = {line.op.id for line in lines if isinstance(line, writer.Asked)}
     answered = {line.id for line in lines if isinstance(line, writer.Answered)}
     assert asked == answered
-    assert len(asked) > 4 * KILLS  # an actor needs seconds to start again
+    assert len(asked) > KILLS  # an actor needs seconds to start again
     audited(audit.Auditor(folder, audit.Findings()), log)
 
 
