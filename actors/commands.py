@@ -12,6 +12,20 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from reverie.actors.answers import (
+    Added as Added,
+    Erased as Erased,
+    Materials as Materials,
+    Neighborhood as Neighborhood,
+    Page as Page,
+    PendingUser as PendingUser,
+    Settled as Settled,
+    ShardStats as ShardStats,
+    TextPage as TextPage,
+    TurnBatch as TurnBatch,
+    TurnView as TurnView,
+    UserStats as UserStats,
+)
 from reverie.memory_graph.drafts import (
     Kept,
     Known,
@@ -26,7 +40,7 @@ from reverie.memory_graph.material import Material
 from reverie.memory_graph.nodes import Metadata, Status
 from reverie.memory_graph.summaries import SummaryPolicy
 from reverie.memory_graph.talk import Period
-from reverie.memory_graph.views import EntityView, Hit, Item, RelationView
+from reverie.memory_graph.views import EntityView, Hit, Item
 from reverie.memory_graph.why import Explanation
 
 
@@ -385,127 +399,6 @@ AnyCommand: TypeAlias = UserCommand | ShardCommand
 
 
 # -- answers ---------------------------------------------------------------------------
-
-
-class Added(msgspec.Struct, frozen=True):
-    """Node ids of stored turns, in the order given, and the user's generation."""
-
-    ids: list[str]
-    generation: int
-
-
-class Settled(msgspec.Struct, frozen=True):
-    """What became of the drafts of an outcome, and how many turns are still pending."""
-
-    kept: list[Kept]
-    pending: int
-
-
-class Page(msgspec.Struct, frozen=True):
-    """Part of a listing. `total` counts all that match; `cursor` is None on the last page."""
-
-    items: list[Item]
-    total: int
-    cursor: str | None
-
-
-class Neighborhood(msgspec.Struct, frozen=True):
-    """An entity, its relations, the entities seen with it (name, decayed weight), and the newest
-    texts that mention it."""
-
-    entity: EntityView | None
-    relations: list[RelationView]
-    related: list[tuple[str, float]]
-    mentioned_in: list[Item]
-
-
-class UserStats(msgspec.Struct, frozen=True):
-    """Counts of one user. `bytes` is the estimate that the byte budget uses."""
-
-    generation: int = 0
-    seq: int = 0
-    messages: int = 0
-    memories: int = 0
-    active: int = 0
-    entities: int = 0
-    relations: int = 0
-    summaries: int = 0
-    sessions: int = 0
-    pending: int = 0
-    quarantined: int = 0
-    vectors: int = 0
-    embedder: str | None = None
-    bytes: int = 0
-
-
-class TurnView(msgspec.Struct, frozen=True):
-    """A turn for extraction; `speaker` is "user" for the owner."""
-
-    id: str
-    session: str
-    speaker: str
-    role: str
-    text: str
-    said_at: float
-
-
-class TurnBatch(msgspec.Struct, frozen=True):
-    """Pending turns of one user in order, and the turns before the first of them."""
-
-    generation: int
-    turns: list[TurnView]
-    history: list[TurnView]
-
-
-class Materials(msgspec.Struct, frozen=True):
-    """What the next summary is made of, after `passed` subjects with too little to tell; None with
-    no more (`is_last`), or when enough were tried at once. And the user's generation."""
-
-    generation: int
-    found: Material | None = None
-    passed: int = 0
-    is_last: bool = False
-
-
-class TextPage(msgspec.Struct, frozen=True):
-    """All texts of a user with their node ids."""
-
-    ids: list[str]
-    texts: list[str]
-
-
-class PendingUser(msgspec.Struct, frozen=True):
-    """A user with turns that wait for extraction, or sit in quarantine."""
-
-    world: str
-    user_id: str
-    turn_ids: list[str]
-    errors: list[str] = []
-
-
-class Erased(msgspec.Struct, frozen=True):
-    """What an erasure removed and what a search of the files found afterwards.
-
-    `rows` counts erased rows per table; `needles` is how many byte strings of the user were
-    searched for, in `files` files of `bytes` bytes; `found` are those still there that no other
-    user's rows explain, as "file: count".
-    """
-
-    existed: bool
-    rows: dict[str, int]
-    needles: int
-    files: int
-    bytes: int
-    found: list[str]
-    shared: int = 0
-
-
-class ShardStats(msgspec.Struct, frozen=True):
-    """What one shard holds in memory."""
-
-    resident_users: int
-    resident_bytes: int
-    partitions: list[int]
 
 
 Answer: TypeAlias = (

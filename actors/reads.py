@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from reverie.actors import commands as c
-from reverie.memory_graph import decay
-from reverie.memory_graph import graph as g
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import decay, graph as g, nodes as n
 from reverie.memory_graph.drafts import Known
 from reverie.memory_graph.errors import (
     EmbedderMismatchError,

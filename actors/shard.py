@@ -33,8 +33,7 @@ from reverie.actors.erasure import erase_user, remove_files
 from reverie.actors.reads import read, run_searches
 from reverie.actors.residents import Residents, ShardSettings, Unopened, open_partitions
 from reverie.actors.writes import Outbox, write
-from reverie.memory_graph import faults
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import faults, nodes as n
 from reverie.memory_graph.check import check_memory
 from reverie.memory_graph.errors import (
     InternalError,

@@ -9,8 +9,7 @@ from msgspec import UNSET
 
 from reverie.actors import commands as c
 from reverie.actors.reads import check_embedder
-from reverie.memory_graph import events, faults
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import events, faults, nodes as n
 from reverie.memory_graph.drafts import EntityDraft, Kept, Operation
 from reverie.memory_graph.errors import InternalError, StaleGenerationError, UnknownMemoryError
 from reverie.memory_graph.ids import Key

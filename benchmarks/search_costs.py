@@ -25,8 +25,7 @@ from bench_support import SyntheticEmbedder, make_questions, make_texts, report
 
 import reverie
 from reverie import asking
-from reverie.memory_graph import search as ranking
-from reverie.memory_graph import signals
+from reverie.memory_graph import search as ranking, signals
 from reverie.memory_graph.vectors import VectorIndex
 from reverie.memory_graph.words import WordIndex
 from reverie.models.cached import CachedEmbedder

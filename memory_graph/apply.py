@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from reverie.memory_graph import decay, events
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import decay, events, nodes as n
 from reverie.memory_graph.errors import InvariantError
 from reverie.memory_graph.graph import number
 

@@ -10,9 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from reverie.memory_graph import decay
-from reverie.memory_graph import graph as g
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import decay, graph as g, nodes as n
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.text import name_key
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import networkx as nx
 
-from reverie.memory_graph import decay
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import decay, nodes as n
 from reverie.memory_graph.errors import InvariantError
 from reverie.memory_graph.text import name_key, normalise
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from reverie.memory_graph import central
-from reverie.memory_graph import graph as g
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import central, graph as g, nodes as n
 from reverie.memory_graph.text import terms
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reverie.memory_graph import cues
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import cues, nodes as n
 
 if TYPE_CHECKING:
     from reverie.memory_graph.graph import MemoryGraph

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from reverie.memory_graph import cues
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import cues, nodes as n
 from reverie.memory_graph.filters import Readable
 from reverie.memory_graph.naming import is_of_owner
 from reverie.memory_graph.spread import Reached

@@ -22,8 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from reverie.memory_graph import decay, signals
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import decay, nodes as n, signals
 from reverie.memory_graph.asked import Asked, Entries
 from reverie.memory_graph.filters import Predicate, Readable
 from reverie.memory_graph.graph import MEMORY, MESSAGE, SUMMARY

@@ -15,8 +15,7 @@ from heapq import heapify, heappop, heappush
 
 import msgspec
 
-from reverie.memory_graph import decay
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import decay, nodes as n
 from reverie.memory_graph.graph import MemoryGraph
 from reverie.memory_graph.visible import Moment, relation_holds
 

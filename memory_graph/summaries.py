@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from reverie.memory_graph import graph as g
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import graph as g, nodes as n
 from reverie.memory_graph.material import (
     Material,
     candidates,

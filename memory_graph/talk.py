@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from reverie.memory_graph import graph as g
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import graph as g, nodes as n
 from reverie.memory_graph.errors import UnknownMemoryError
 from reverie.memory_graph.material import (
     Material,

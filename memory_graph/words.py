@@ -24,8 +24,7 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reverie.memory_graph import cues
-from reverie.memory_graph import text as analysis
+from reverie.memory_graph import cues, text as analysis
 from reverie.memory_graph.asked import (
     Asked,
     AskedFew,

@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from reverie.memory_graph import events
-from reverie.memory_graph import graph as g
-from reverie.memory_graph import nodes as n
+from reverie.memory_graph import events, graph as g, nodes as n
 from reverie.memory_graph.apply import apply
 from reverie.memory_graph.drafts import (
     OWNER,

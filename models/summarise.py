@@ -16,8 +16,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from reverie.memory_graph.errors import InvalidValueError, ModelError, UnavailableError
-from reverie.memory_graph.material import Material, size
-from reverie.memory_graph.material import Source as Told
+from reverie.memory_graph.material import Material, Source as Told, size
 from reverie.memory_graph.text import scripts
 from reverie.models.grounding import Source
 from reverie.models.protocol import ChatMessage, LanguageModel

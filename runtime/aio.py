@@ -18,8 +18,7 @@ from reverie.clock import Clock
 from reverie.config import Config
 from reverie.memory_graph.errors import ClosedError, OverloadedError
 from reverie.memory_graph.ids import DEFAULT_WORLD
-from reverie.runtime import Runtime
-from reverie.runtime import open as open_sync
+from reverie.runtime import Runtime, open as open_sync
 from reverie.user import User
 
 P = ParamSpec("P")

@@ -15,8 +15,7 @@ import structlog
 from reverie.config import AUTO, Config
 from reverie.language import Language
 from reverie.memory_graph.errors import ClosedError, ConfigError, EmbedderMismatchError
-from reverie.memory_graph.store import Catalog
-from reverie.memory_graph.store import World as StoredWorld
+from reverie.memory_graph.store import Catalog, World as StoredWorld
 from reverie.memory_graph.words import clear_caches as clear_text_caches
 from reverie.models.cached import CachedEmbedder
 from reverie.models.catalog import default_folder, find_entry

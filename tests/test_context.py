@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reverie.memory_graph.context import EQUAL_RELEVANCE, assemble, utc_day
 from reverie.memory_graph.same import says_same

@@ -12,8 +12,7 @@ from support import PARTITIONS, Factory, routed, vector
 
 import reverie
 from reverie import Runtime, errors
-from reverie.actors import commands as c
-from reverie.actors import erasure
+from reverie.actors import commands as c, erasure
 from reverie.actors.residents import ShardSettings, open_partitions
 from reverie.actors.shard import Shard
 from reverie.memory_graph.drafts import MemoryDraft

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from support import START, Factory, Sentences
 
 import reverie

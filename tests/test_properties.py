@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 from operations import TEXTS, USERS, Op, carry_out, digests, look, operations
 from support import DIM, PARTITIONS, START, Factory, ShardsBackend, fact, writer
 

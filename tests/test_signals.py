@@ -10,13 +10,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support import DAY, DIM, START, fact, vector, writer
 
-from reverie.memory_graph import nodes as n
-from reverie.memory_graph import signals, words
-from reverie.memory_graph import text as analysis
+from reverie.memory_graph import nodes as n, signals, text as analysis, words
 from reverie.memory_graph.asked import Entries
 from reverie.memory_graph.drafts import EntityDraft, TurnDraft, TurnOutcome
 from reverie.memory_graph.filters import compile_filter

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from support import DAY, START, fact, writer
 
-from reverie.memory_graph import central, check, material
-from reverie.memory_graph import summaries as s
+from reverie.memory_graph import central, check, material, summaries as s
 from reverie.memory_graph.check import check_memory
 from reverie.memory_graph.drafts import TurnDraft
 from reverie.memory_graph.errors import UnknownMemoryError

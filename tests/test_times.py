@@ -8,8 +8,7 @@ from typing import Any
 
 import dateparser.search
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reverie import times
 from reverie.times import DAY_S, MAX_CHARS, MAX_TIMES, times_named

@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from reverie.memory_graph import text as analysis
-from reverie.memory_graph import words as words_module
+from reverie.memory_graph import text as analysis, words as words_module
 from reverie.memory_graph.asked import hash_of
 from reverie.memory_graph.errors import InvalidValueError
 from reverie.memory_graph.text import (

@@ -20,10 +20,14 @@ from reverie.memory_graph.errors import (
     StorageFailedError,
 )
 from reverie.memory_graph.ids import Key, partition_of
-from reverie.memory_graph.store import replace
-from reverie.memory_graph.store import salvage as pages
-from reverie.memory_graph.store.catalog import MAX_PARTITIONS, SCHEMA, Catalog, World
-from reverie.memory_graph.store.catalog import SEALED as CATALOG_SEALED
+from reverie.memory_graph.store import replace, salvage as pages
+from reverie.memory_graph.store.catalog import (
+    MAX_PARTITIONS,
+    SCHEMA,
+    SEALED as CATALOG_SEALED,
+    Catalog,
+    World,
+)
 from reverie.memory_graph.store.check import check
 from reverie.memory_graph.store.folder import CATALOG, hold
 from reverie.memory_graph.store.partition import Partition

@@ -38,8 +38,7 @@ from crash.recording_vfs import FolderSynced, Marked, Record, Recorder, Synced
 import reverie
 from reverie.actors import erasure, residents
 from reverie.memory_graph.ids import Key, key_hash
-from reverie.memory_graph.store import Partition, sqlite
-from reverie.memory_graph.store import folder as folder_module
+from reverie.memory_graph.store import Partition, folder as folder_module, sqlite
 from reverie.models.standin import HashEmbedder
 
 PARTITIONS = 2

@@ -23,8 +23,7 @@ import msgspec
 from crash import audit, cluster, takeover, writer
 from crash.writer import PARTITIONS
 
-from reverie.actors import commands as c
-from reverie.actors import ray_backend
+from reverie.actors import commands as c, ray_backend
 from reverie.memory_graph import faults
 from reverie.memory_graph.drafts import MemoryDraft
 from reverie.memory_graph.errors import DataFolderLockedError, FencedError

@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reverie.memory_graph.errors import ClosedError, ConfigError
 from reverie.models.cached import CachedEmbedder

@@ -8,8 +8,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from reverie.memory_graph.errors import ModelDamagedError
 from reverie.models.gguf_header import read_header

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reverie.memory_graph.errors import InvalidValueError
 from reverie.models.grammar import MAX_CHAIN, MAX_DEPTH, MAX_REPEAT, check_grammar

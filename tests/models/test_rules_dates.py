@@ -6,8 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from reverie.memory_graph.drafts import Known, MemoryDraft
 from reverie.models.protocol import Turn

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reverie.models.rules.sentiment import sentiment
 from reverie.models.rules.sentiment_words import CHINESE, ENGLISH

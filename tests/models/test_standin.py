@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reverie.memory_graph.errors import ClosedError, ConfigError, InvalidValueError
 from reverie.models.embedders import open_embedder

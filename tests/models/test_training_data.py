@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reverie.models.prompts import MAX_LINES, PAIR_CHOICES, RELATIONS, format_spans, parse_spans
 from reverie.models.rules import RELATION_PREDICATES

@@ -7,8 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reverie.memory_graph.errors import InvalidValueError, OverloadedError, UnknownCheckpointError
 from reverie.memory_graph.ids import Key

@@ -12,8 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 from crash.damaged import Histories
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from support import DIM, PARTITIONS, START
 
 import reverie
