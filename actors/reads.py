@@ -336,3 +336,63 @@ def _relation_view(
         retired_at=edge.retired_at,
         source=edge.source,
     )
+
+
+def stats_of(memory: UserMemory, generation: int) -> c.UserStats:
+    """Return the counts of a user."""
+    nodes = list(memory.graph.nodes())
+    turns = [m.status for m in nodes if isinstance(m, n.Message)]
+    memories = [m.status for m in nodes if isinstance(m, n.Memory)]
+    return c.UserStats(
+        generation=generation,
+        seq=memory.seq,
+        messages=len(turns),
+        memories=len(memories),
+        active=memories.count("active"),
+        entities=sum(isinstance(m, n.Entity) for m in nodes),
+        relations=len(memory.graph.relations),
+        summaries=sum(isinstance(m, n.Summary) for m in nodes),
+        sessions=len(memory.graph.sessions),
+        pending=turns.count("pending"),
+        quarantined=turns.count("quarantined"),
+        vectors=0 if memory.vectors is None else len(memory.vectors),
+        embedder=memory.embedder,
+        bytes=memory.size_bytes,
+    )
+
+
+def texts_of(memory: UserMemory) -> list[str]:
+    """Return every text of a user."""
+    return [
+        node.text
+        for node in memory.graph.nodes()
+        if isinstance(node, n.Memory | n.Message | n.Summary)
+    ]
+
+
+def turn_batch(
+    memory: UserMemory, generation: int, ids: Sequence[str], most_history: int
+) -> c.TurnBatch:
+    """Return those of some turns that are pending, and what goes before the first: the summary of
+    the user, if there is one, and the `most_history` turns that were said before."""
+    graph = memory.graph
+    turns = [m for i in ids if isinstance(m := graph.node(i), n.Message) and m.status == "pending"]
+    history: list[n.Message] = []
+    here = turns[0].id if turns else None
+    while here is not None and len(history) < most_history:
+        here = next((head for head, _ in graph.out(here, n.PREVIOUS)), None)
+        if here is not None:
+            history.append(graph.get(here, n.Message))
+    before = [_turn_view(memory, m) for m in reversed(history)]
+    summary = graph.node(graph.summaries.get(n.USER_NODE, ""))
+    if isinstance(summary, n.Summary) and summary.retired_at is None:
+        # As models/recalled.py knows it; a message has another kind of id.
+        told = c.TurnView(summary.id, "", "summary", "system", summary.text, summary.to_at)
+        before.insert(0, told)
+    return c.TurnBatch(generation, [_turn_view(memory, m) for m in turns], before)
+
+
+def _turn_view(memory: UserMemory, turn: n.Message) -> c.TurnView:
+    return c.TurnView(
+        turn.id, memory.display(turn.session), turn.speaker, turn.role, turn.text, turn.said_at
+    )

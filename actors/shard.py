@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from traceback import format_exc
 from typing import Any, TypeVar
@@ -28,9 +27,9 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from reverie.actors import commands as c
+from reverie.actors import commands as c, requests
 from reverie.actors.erasure import erase_user, remove_files
-from reverie.actors.reads import read, run_searches
+from reverie.actors.reads import read, run_searches, stats_of, texts_of, turn_batch
 from reverie.actors.residents import Residents, ShardSettings, Unopened, open_partitions
 from reverie.actors.writes import Outbox, write
 from reverie.memory_graph import faults, nodes as n
@@ -39,7 +38,6 @@ from reverie.memory_graph.errors import (
     InternalError,
     JournalDamagedError,
     OverloadedError,
-    RequestReusedError,
     ReverieError,
     StaleGenerationError,
     StorageError,
@@ -47,7 +45,7 @@ from reverie.memory_graph.errors import (
     StorageFullError,
 )
 from reverie.memory_graph.events import encode_event
-from reverie.memory_graph.ids import Key, key_hash
+from reverie.memory_graph.ids import Key
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.store import Partition, Transaction, UserImage
 from reverie.memory_graph.views import Hit
@@ -280,8 +278,8 @@ class Shard:
     def _write_one(self, partition: Partition, txn: Transaction, command: c.Write) -> Any:
         fingerprint = b""
         if command.request_id is not None:
-            fingerprint = _fingerprint(command)
-            if (seen := _result_of(txn, command, fingerprint)) is not None:
+            fingerprint = requests.fingerprint(command)
+            if (seen := requests.result_of(txn, command, fingerprint)) is not None:
                 return msgspec.msgpack.decode(seen, type=c.ANSWERS[type(command)])
         key = command.key
         resident = self.residents.get(
@@ -305,7 +303,7 @@ class Shard:
             self.residents.append(txn, key, resident, writer.events)
             box.apply(txn, key)
             if command.request_id is not None:
-                kept_as = f"{_scope(command)}{command.request_id}"
+                kept_as = f"{requests.scope(command)}{command.request_id}"
                 txn.keep_result(kept_as, key, fingerprint, msgspec.msgpack.encode(answer))
         except ReverieError as exc:
             raise _HalfWrittenError from exc
@@ -366,49 +364,17 @@ class Shard:
         resident = self.residents.get(partition, key, create=False)
         if resident is None:
             return c.UserStats()
-        memory = resident.memory
-        nodes = list(memory.graph.nodes())
-        turns = [m.status for m in nodes if isinstance(m, n.Message)]
-        memories = [m.status for m in nodes if isinstance(m, n.Memory)]
-        return c.UserStats(
-            generation=resident.generation,
-            seq=memory.seq,
-            messages=len(turns),
-            memories=len(memories),
-            active=memories.count("active"),
-            entities=sum(isinstance(m, n.Entity) for m in nodes),
-            relations=len(memory.graph.relations),
-            summaries=sum(isinstance(m, n.Summary) for m in nodes),
-            sessions=len(memory.graph.sessions),
-            pending=turns.count("pending"),
-            quarantined=turns.count("quarantined"),
-            vectors=0 if memory.vectors is None else len(memory.vectors),
-            embedder=memory.embedder,
-            bytes=memory.size_bytes,
-        )
+        return stats_of(resident.memory, resident.generation)
 
     def _turns(self, command: c.Turns) -> c.TurnBatch:
-        """Return the oldest pending turns of a user, and what was said before the first."""
+        """Return the oldest pending turns of a user, and what goes before the first."""
         key = command.key
         partition = self.residents.partition(self.residents.number(key))
         ids = partition.pending_of(key, command.limit)
         resident = self.residents.get(partition, key, create=False) if ids else None
         if resident is None:
             return c.TurnBatch(0, [], [])
-        graph = resident.memory.graph
-        turns = [
-            m for i in ids if isinstance(m := graph.node(i), n.Message) and m.status == "pending"
-        ]
-        history: list[n.Message] = []
-        here = turns[0].id if turns else None
-        while here is not None and len(history) < command.history:
-            here = next((head for head, _ in graph.out(here, n.PREVIOUS)), None)
-            if here is not None:
-                history.append(graph.get(here, n.Message))
-        views = [_turn_view(resident.memory, m) for m in turns]
-        return c.TurnBatch(
-            resident.generation, views, [_turn_view(resident.memory, m) for m in reversed(history)]
-        )
+        return turn_batch(resident.memory, resident.generation, ids, command.history)
 
     def _pending(self, command: c.ListPending) -> list[c.PendingUser]:
         if command.quarantined:
@@ -435,7 +401,7 @@ class Shard:
             resident = self.residents.get(partition, key, create=False)
         except JournalDamagedError:
             resident = None  # what cannot be read must still be erasable
-        texts = [] if resident is None else _texts(resident.memory)
+        texts = [] if resident is None else texts_of(resident.memory)
         self.residents.drop(key)
         clear_caches()
         return erase_user(self.residents.folder, partition, key, texts)
@@ -548,52 +514,8 @@ def open_shard(
     return Shard(folder, partitions, partition_count, settings)
 
 
-def _fingerprint(command: c.Write) -> bytes:
-    """Return what identifies a request: everything but its time and its vectors, which may
-    differ when the same request is made again."""
-    fields = msgspec.to_builtins(command)
-    for name in ("at", "embedder", "dim", "vector", "vectors"):
-        fields.pop(name, None)
-    for draft in (fields.get("draft", {}), *fields.get("turns", ())):
-        draft.pop("vector", None)
-    return blake2b(msgspec.msgpack.encode(fields, order="deterministic"), digest_size=16).digest()
-
-
-def _scope(command: c.Write) -> str:
-    """Return what request ids are stored with: two users may choose the same one."""
-    return f"{key_hash(command.key).hex()}:"
-
-
-def _result_of(txn: Transaction, command: c.Write, fingerprint: bytes) -> bytes | None:
-    """Return the result of an earlier request of the same id, or None.
-
-    Raises:
-        RequestReusedError, StaleGenerationError: as `Transaction.result_of`.
-    """
-    scope = _scope(command)
-    try:
-        return txn.result_of(f"{scope}{command.request_id}", fingerprint)
-    except (RequestReusedError, StaleGenerationError) as exc:
-        msg = exc.message.replace(scope, "")
-        raise type(exc)(msg, request_id=command.request_id) from None
-
-
 def _internal(exc: Exception) -> InternalError:
     log.error("write failed", trace=format_exc())
     error = InternalError(f"{type(exc).__name__}: {exc}")
     error.__cause__ = exc
     return error
-
-
-def _turn_view(memory: UserMemory, turn: n.Message) -> c.TurnView:
-    return c.TurnView(
-        turn.id, memory.display(turn.session), turn.speaker, turn.role, turn.text, turn.said_at
-    )
-
-
-def _texts(memory: UserMemory) -> list[str]:
-    return [
-        node.text
-        for node in memory.graph.nodes()
-        if isinstance(node, n.Memory | n.Message | n.Summary)
-    ]

@@ -154,6 +154,8 @@ def _memory(memory: UserMemory, event: events.MemoryAdded) -> None:
             slot=event.slot,
             provenance=event.provenance,
             told_by=event.told_by,
+            event=event.event,
+            heard=event.heard,
             sentiment=event.sentiment,
             ttl_s=event.ttl_s,
             pinned=event.pinned,

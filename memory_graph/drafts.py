@@ -47,6 +47,8 @@ class MemoryDraft(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `slot` names what it is about, `"<subject>|<predicate>"` casefolded, for conflict rules.
     `polarity` is 1, or -1 for a negation or retraction of that slot ("no longer has a dog").
+    `event` is the id of what happened in the world, the same for all who know of it; `heard` are
+    the users who told it on, from the first witness to the one who told this user (empty: seen).
     `vector` is float32 little endian bytes, set by the service before it reaches the shard.
     """
 
@@ -60,6 +62,8 @@ class MemoryDraft(msgspec.Struct, frozen=True, omit_defaults=True):
     valid_to: float | None = None
     provenance: Provenance = "witnessed"
     told_by: str | None = None
+    event: str | None = None
+    heard: tuple[str, ...] = ()
     sentiment: float = 0.0
     ttl_s: float | None = None
     pinned: bool = False

@@ -62,7 +62,8 @@ class TurnSettled(_Event, frozen=True, kw_only=True, tag="settled"):
 
 class MemoryAdded(_Event, frozen=True, kw_only=True, tag="memory"):
     """A memory was kept. `sources` are messages or memories that it derives from; `supersedes`
-    are memories that it replaces (each of them ends by this event)."""
+    are memories that it replaces (each of them ends by this event). `event` names what happened in
+    the world, `heard` who told it on, from the first witness to who told the owner."""
 
     id: str
     text: str
@@ -78,6 +79,8 @@ class MemoryAdded(_Event, frozen=True, kw_only=True, tag="memory"):
     slot: str | None = None
     provenance: Provenance = "witnessed"
     told_by: str | None = None
+    event: str | None = None
+    heard: tuple[str, ...] = ()
     sentiment: float = 0.0
     ttl_s: float | None = None
     pinned: bool = False

@@ -90,6 +90,8 @@ class Memory(_Node, gc=False, tag="memory"):
     slot: str | None = None  # what it is about ("lives_in"), for conflict decisions
     provenance: Provenance = "witnessed"
     told_by: str | None = None
+    event: str | None = None  # id of what happened in the world, the same for all who know of it
+    heard: tuple[str, ...] = ()  # who told it on, from the first witness to who told the owner
     sentiment: float = 0.0  # -1 to 1
     ttl_s: float | None = None
     pinned: bool = False

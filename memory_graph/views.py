@@ -18,6 +18,8 @@ _SELDOM = (
     "retired_at",
     "retired_why",
     "told_by",
+    "event",
+    "heard",
     "pinned",
     "slot",
     "tags",
@@ -36,6 +38,8 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fal
         sources: ids of the messages or memories that it derives from.
         entities: names of the entities that it mentions.
         about: of a summary: "user", "session NAME" or "topic NAME".
+        event: of a memory: id of what happened in the world, the same for all who know of it.
+        heard: of a memory: who told it on, from the first witness to the one who told the owner.
     """
 
     id: str
@@ -53,6 +57,8 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fal
     confidence: float | None = None
     provenance: n.Provenance | None = None
     told_by: str | None = None
+    event: str | None = None
+    heard: tuple[str, ...] = ()
     pinned: bool = False
     slot: str | None = None
     hits: int = 0

@@ -7,7 +7,8 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from reverie.actors.commands import Erased
+from reverie.actors.answers import Erased, ShardStats
+from reverie.actors.ingest import IngestCounts
 from reverie.memory_graph.drafts import Kept
 
 
@@ -62,3 +63,22 @@ class ForgetReceipt(msgspec.Struct, frozen=True):
     at: float
     clean: bool
     erased: Erased
+
+
+class RuntimeStats(msgspec.Struct, frozen=True):
+    """What a runtime holds: users on disk, users in memory, and what ingestion did."""
+
+    users: int
+    worlds: list[str]
+    shards: list[ShardStats]
+    ingest: IngestCounts
+    pending: int
+    quarantined: int
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A save slot. `made_at` is in seconds on the runtime's clock."""
+
+    world: str
+    tag: str
+    made_at: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ import structlog
 from reverie import door, quarantine, summing, times
 from reverie.actors import commands as c
 from reverie.actors.backend import Backend, InlineBackend, Router
-from reverie.actors.ingest import BATCH_TURNS, MODELLED_TURNS, IngestCounts, Ingestor
+from reverie.actors.ingest import BATCH_TURNS, MODELLED_TURNS, Ingestor
 from reverie.actors.lane import raise_error
 from reverie.actors.residents import ShardSettings
 from reverie.clock import Clock, WallClock
@@ -36,52 +35,17 @@ from reverie.memory_graph.store import DataFolder, forks
 from reverie.memory_graph.views import Hit
 from reverie.mind import WorldMind
 from reverie.models.protocol import Embedder
-from reverie.results import AddResult, SearchOptions
+from reverie.results import AddResult, Checkpoint, RuntimeStats, SearchOptions
 from reverie.slots import Slots
+from reverie.stderr import log_to_stderr
 from reverie.trace import Tracer
 from reverie.user import User
+from reverie.world import World
 
 log = structlog.get_logger(__name__)
 
 
-def _log_to_stderr() -> None:
-    """Keep logs off standard output, which belongs to the program, unless it has configured
-    structlog itself; without local variables, which are people's texts."""
-    if structlog.is_configured():
-        return
-    renderer = structlog.dev.ConsoleRenderer(
-        colors=False, exception_formatter=structlog.dev.plain_traceback
-    )
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            renderer,
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-
-
 EMBED_CHUNK = 256
-
-
-class RuntimeStats(msgspec.Struct, frozen=True):
-    """What a runtime holds: users on disk, users in memory, and what ingestion did."""
-
-    users: int
-    worlds: list[str]
-    shards: list[c.ShardStats]
-    ingest: IngestCounts
-    pending: int
-    quarantined: int
-
-
-class Checkpoint(msgspec.Struct, frozen=True):
-    """A save slot. `made_at` is in seconds on the runtime's clock."""
-
-    world: str
-    tag: str
-    made_at: float
 
 
 def open(  # noqa: A001 (reverie.open, like shelve.open)
@@ -153,7 +117,7 @@ class Runtime:
             name = "model_hosts" if config.model_hosts else "language_hosts"
             msg = f"{name}= needs actors=: such hosts run on Ray"
             raise ConfigError(msg, setting=name)
-        _log_to_stderr()
+        log_to_stderr()
         self.config = config
         self._clock: Clock = clock or WallClock()
         self._closed = threading.Event()
@@ -187,6 +151,7 @@ class Runtime:
                 trace=self.tracer,
                 after=None if config.summaries == "off" else self.summaries.step,
                 batch_turns=BATCH_TURNS if self.mind.language.model is None else MODELLED_TURNS,
+                least_importance=config.min_importance,
             )
         except BaseException:
             if mind is not None:  # its language model is a process
@@ -272,6 +237,14 @@ class Runtime:
             InvalidIdError: an id is empty, over 512 bytes, or not plain text.
         """
         return User(self, check_key(world, user_id))
+
+    def world(self, name: str = DEFAULT_WORLD) -> World:
+        """Return a world: what happens between its users, and its save slots.
+
+        Raises:
+            InvalidIdError: the name is empty, over 512 bytes, or not plain text.
+        """
+        return World(self, check_id(name, "world"))
 
     def create_world(self, name: str, *, embedder: str | Embedder | None = None) -> None:
         """Fix the embedder of a world before its first use (worlds are otherwise made on it).
