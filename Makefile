@@ -63,6 +63,7 @@ clean: ## remove .venv and what builds and tools leave; models stay
 	@touch $@
 
 .venv/dev.stamp: .venv/install.stamp
+	@.ci/setup browser >/dev/null
 	@echo '==> installing the tools for tests'
 	@$(PIP) install --quiet --editable '.[dev]'
 	@touch $@

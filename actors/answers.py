@@ -6,6 +6,7 @@ import msgspec
 
 from reverie.memory_graph.drafts import Kept
 from reverie.memory_graph.material import Material
+from reverie.memory_graph.relationships import Relationship
 from reverie.memory_graph.views import EntityView, Item, RelationView
 
 
@@ -32,17 +33,38 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Neighborhood(msgspec.Struct, frozen=True):
-    """An entity, its relations, the entities seen with it (name, decayed weight), and the newest
-    texts that mention it."""
+    """An entity, its relations, the entities seen with it (name, decayed weight), the newest texts
+    that mention it, and how the owner stands to it (of the owner: to everybody)."""
 
     entity: EntityView | None
     relations: list[RelationView]
     related: list[tuple[str, float]]
     mentioned_in: list[Item]
+    relationships: list[Relationship] = []
+
+
+class Knower(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Somebody who knows of an event.
+
+    Attributes:
+        user_id: who.
+        memory_id: of the memory that says so; `User.get` takes it.
+        heard: who told it on, from the first witness to who told this one; () for who saw it.
+        confidence: 0 to 1.
+        group: the group that it is known by; None for a memory of one's own.
+    """
+
+    user_id: str
+    memory_id: str
+    heard: tuple[str, ...] = ()
+    confidence: float = 1.0
+    group: str | None = None
 
 
 class UserStats(msgspec.Struct, frozen=True):
-    """Counts of one user. `bytes` is the estimate that the byte budget uses."""
+    """Counts of one user. `bytes` is the estimate that the byte budget of a shard uses. Of the
+    active memories, `pinned` are pinned, and `active_bytes` is what `Profile.bytes` counts;
+    `is_over_budget` says that pinned memories alone exceed a budget of the profile: they stay."""
 
     generation: int = 0
     seq: int = 0
@@ -58,6 +80,9 @@ class UserStats(msgspec.Struct, frozen=True):
     vectors: int = 0
     embedder: str | None = None
     bytes: int = 0
+    pinned: int = 0
+    active_bytes: int = 0
+    is_over_budget: bool = False
 
 
 class TurnView(msgspec.Struct, frozen=True):
@@ -71,22 +96,35 @@ class TurnView(msgspec.Struct, frozen=True):
     said_at: float
 
 
+class ModelLimits(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a user's profile says of calls of the language model, and whether it is noted that the
+    budget was found spent."""
+
+    calls: int | None = None
+    prompt_tokens: int | None = None
+    is_spent: bool = False
+
+
 class TurnBatch(msgspec.Struct, frozen=True):
-    """Pending turns of one user in order, and the turns before the first of them."""
+    """Pending turns of one user in order, and the turns before the first of them. The summary of
+    the user, if there is one, comes first in `history`: speaker "summary", role "system"."""
 
     generation: int
     turns: list[TurnView]
     history: list[TurnView]
+    limits: ModelLimits = ModelLimits()
 
 
 class Materials(msgspec.Struct, frozen=True):
     """What the next summary is made of, after `passed` subjects with too little to tell; None with
-    no more (`is_last`), or when enough were tried at once. And the user's generation."""
+    no more (`is_last`), or when enough were tried at once. And the user's generation. Before all
+    that, `reflect` says that a reflection is due, which is to be begun first."""
 
     generation: int
     found: Material | None = None
     passed: int = 0
     is_last: bool = False
+    reflect: bool = False
 
 
 class TextPage(msgspec.Struct, frozen=True):
@@ -128,3 +166,13 @@ class ShardStats(msgspec.Struct, frozen=True):
     resident_users: int
     resident_bytes: int
     partitions: list[int]
+
+
+class ImagePage(msgspec.Struct, frozen=True):
+    """Encoded images of users, with the digests of their states if they were asked for. `partition`
+    and `after` are where the next page begins; a negative partition says that this is the last."""
+
+    images: list[bytes]
+    digests: list[str]
+    partition: int
+    after: str

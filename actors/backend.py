@@ -6,9 +6,9 @@ only when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,11 +62,16 @@ class InlineBackend:
 
 
 class Router:
-    """Sends each command to the shard that owns its user, in batches per shard."""
+    """Sends each command to the shard that owns its user, in batches per shard.
+
+    Attributes:
+        after: is told of the commands of users and their answers, errors among them.
+    """
 
     def __init__(self, backend: Backend, partitions: int, *, max_waiting: int) -> None:
         self.backend = backend
         self.partitions = partitions
+        self.after: Callable[[Sequence[c.UserCommand], Sequence[Any]], None] | None = None
         self.lanes = [Lane(t, max_waiting=max_waiting) for t in backend.transports]
         self._pool: ThreadPoolExecutor | None = None
         if len(self.lanes) > 1:
@@ -78,7 +83,10 @@ class Router:
 
     def call(self, command: c.UserCommand) -> Any:
         """Return the answer to one command, or raise its error."""
-        return raise_error(self.lanes[self.lane_of(command)].call([command])[0])
+        answers = self.lanes[self.lane_of(command)].call([command])
+        if self.after is not None:
+            self.after([command], answers)
+        return raise_error(answers[0])
 
     def call_many(self, commands: Sequence[c.UserCommand]) -> list[Any]:
         """Return an answer or a ReverieError for each command, in order; shards work at once."""
@@ -106,6 +114,8 @@ class Router:
                     under_way.append(self._pool.submit(run, lane))  # noqa: PERF401 (keeps a part)
             for done in under_way:
                 done.result()
+        if self.after is not None:
+            self.after(commands, answers)
         return answers
 
     def everywhere(self, command: c.ShardCommand) -> list[Any]:
@@ -115,9 +125,14 @@ class Router:
     def at_once(self, command: c.ShardCommand) -> list[Any]:
         """As `everywhere`, with all shards held: no write lands between the first and the last,
         so what they do together is one cut through all users."""
-        with ExitStack() as held:
-            transports = [held.enter_context(lane.alone()) for lane in self.lanes]
+        with self.at_rest() as transports:
             return [raise_error(transport([command])[0]) for transport in transports]
+
+    @contextmanager
+    def at_rest(self) -> Iterator[Sequence[Transport]]:
+        """Hold all shards: nothing is written within the block but through what it is given."""
+        with ExitStack() as held:
+            yield [held.enter_context(lane.alone()) for lane in self.lanes]
 
     def close(self) -> None:
         """Wait for calls under way, refuse further ones, and stop the backend."""

@@ -15,6 +15,8 @@ from msgspec import UNSET, UnsetType
 from reverie.actors.answers import (
     Added as Added,
     Erased as Erased,
+    ImagePage as ImagePage,
+    Knower as Knower,
     Materials as Materials,
     Neighborhood as Neighborhood,
     Page as Page,
@@ -26,6 +28,42 @@ from reverie.actors.answers import (
     TurnView as TurnView,
     UserStats as UserStats,
 )
+from reverie.actors.bases import Command as Command, Read as Read, Write as Write
+from reverie.actors.graph_pages import Graph as Graph
+from reverie.actors.limits import (
+    Audit as Audit,
+    DuePage as DuePage,
+    DueUsers as DueUsers,
+    GetProfile as GetProfile,
+    ModelSpent as ModelSpent,
+    Part as Part,
+    Parted as Parted,
+    SetProfile as SetProfile,
+    Tend as Tend,
+    Tended as Tended,
+)
+from reverie.actors.nearest import Near as Near, Nearest as Nearest
+from reverie.actors.shard_commands import (
+    CheckShard as CheckShard,
+    ExportSlot as ExportSlot,
+    Flush as Flush,
+    ListPending as ListPending,
+    ListUsers as ListUsers,
+    Positions as Positions,
+    Scrub as Scrub,
+    Slot as Slot,
+)
+from reverie.actors.ties import (
+    MoveRelationship as MoveRelationship,
+    Moves as Moves,
+    Reflect as Reflect,
+    Relationships as Relationships,
+    Towards as Towards,
+    Untie as Untie,
+)
+from reverie.actors.whole import Whole as Whole, WholeUser as WholeUser
+from reverie.memory_graph.audit import AuditPage
+from reverie.memory_graph.diff import MAX_SHOWN, UserDiff
 from reverie.memory_graph.drafts import (
     Kept,
     Known,
@@ -35,35 +73,15 @@ from reverie.memory_graph.drafts import (
     TurnOutcome,
 )
 from reverie.memory_graph.errors import WireError
-from reverie.memory_graph.ids import Key
 from reverie.memory_graph.material import Material
 from reverie.memory_graph.nodes import Metadata, Status
+from reverie.memory_graph.profile import Profile
+from reverie.memory_graph.projection import GraphPage as GraphPage
+from reverie.memory_graph.relationships import Relationship, RelationshipMove, Untied
 from reverie.memory_graph.summaries import SummaryPolicy
 from reverie.memory_graph.talk import Period
 from reverie.memory_graph.views import EntityView, Hit, Item
 from reverie.memory_graph.why import Explanation
-
-
-class Command(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="c"):
-    """Base of all commands; `world` and `user_id` are the partition key."""
-
-    world: str
-    user_id: str
-
-    @property
-    def key(self) -> Key:
-        """The partition key."""
-        return Key(self.world, self.user_id)
-
-
-class Write(Command, frozen=True, kw_only=True):
-    """A change of one user. `at` is its recorded time in seconds. `request_id` None means that
-    the caller will not repeat it. `embedder` is the id of the embedder of its vectors."""
-
-    at: float
-    request_id: str | None = None
-    embedder: str | None = None
-    dim: int = 0
 
 
 class AddTurns(Write, frozen=True, kw_only=True, tag="add_turns"):
@@ -97,10 +115,31 @@ class Requeue(Write, frozen=True, kw_only=True, tag="requeue"):
 
 
 class Remember(Write, frozen=True, kw_only=True, tag="remember"):
-    """Keep a memory verbatim, replacing `supersedes`. Answer: `Kept`."""
+    """Keep a memory verbatim, replacing `supersedes`; with `again` also one that is known already.
+    Answer: `Kept`."""
 
     draft: MemoryDraft
     supersedes: tuple[str, ...] = ()
+    again: bool = False
+
+
+class Witness(Write, frozen=True, kw_only=True, tag="witness"):
+    """Keep what its owner, a user or a group, saw or was told of an event (`draft.event`), by the
+    rules of hearsay.py: delivered again, it has no effect. `is_back`: the owner is among those who
+    told it on. Answer: `Kept`."""
+
+    draft: MemoryDraft
+    is_back: bool = False
+
+
+class Membership(Write, frozen=True, kw_only=True, tag="membership"):
+    """Note, in the graph of a group, that user `other` joins or leaves it; in that of a user, that
+    the user does so with group `other`. See groups.py. Answer: bool, False if it was so already."""
+
+    other: str
+    joins: bool
+    history: bool = False
+    forget: bool = False
 
 
 class Update(Write, frozen=True, kw_only=True, tag="update"):
@@ -147,7 +186,8 @@ class Summarise(Write, frozen=True, kw_only=True, tag="summarise"):
     Refused with StaleGenerationError: work that was begun in another generation than `generation`
     (None: any), or when another summary than `follows` was the newest (None: any); sources that
     have changed (`stamps`, of the text of each) or may not be told any more. `covers` is how far
-    it had read."""
+    it had read. A `gist` is of memories that have faded; one of an `order` above 1 an insight about
+    the entity `focus` (a node id) or, without one, about the user."""
 
     text: str
     session: str | None
@@ -160,6 +200,9 @@ class Summarise(Write, frozen=True, kw_only=True, tag="summarise"):
     follows: str | None = None
     stamps: tuple[int, ...] = ()
     covers: int = 0
+    gist: bool = False
+    order: int = 1
+    focus: str | None = None
 
 
 class SetVectors(Write, frozen=True, kw_only=True, tag="set_vectors"):
@@ -170,12 +213,6 @@ class SetVectors(Write, frozen=True, kw_only=True, tag="set_vectors"):
 
 
 # -- reads -----------------------------------------------------------------------------
-
-
-class Read(Command, frozen=True, kw_only=True):
-    """A look at one user; changes nothing. `now` is the reader's time in seconds."""
-
-    now: float
 
 
 class Moments(Read, frozen=True, kw_only=True):
@@ -191,7 +228,8 @@ class Moments(Read, frozen=True, kw_only=True):
 
 class Search(Moments, frozen=True, kw_only=True, tag="search", gc=False):
     """Answer: list of `Hit`. `vector` is float32 bytes made by `embedder`; `touch` records the
-    reading of the hits; `times` are those that the question names, as (from, to) in seconds."""
+    reading of the hits; `times` are those that the question names, as (from, to) in seconds. With
+    `member`, asked of a group: only memories that this member knows answer (see groups.py)."""
 
     text: str
     vector: bytes | None = None
@@ -199,6 +237,7 @@ class Search(Moments, frozen=True, kw_only=True, tag="search", gc=False):
     limit: int = 10
     touch: bool = True
     times: tuple[tuple[float, float], ...] = ()
+    member: str | None = None
 
     def with_vector(self, vector: bytes, embedder: str) -> Search:
         """Return the same search with its question's vector."""
@@ -221,9 +260,19 @@ class Similar(Read, frozen=True, kw_only=True, tag="similar"):
 
 
 class Get(Read, frozen=True, kw_only=True, tag="get"):
-    """Answer: `Item` or None. `node_id` may also be a message's external id."""
+    """Answer: `Item` or None. `node_id` may also be a message's external id. With `member`, asked
+    of a group: None unless that member knows it."""
 
     node_id: str
+    member: str | None = None
+
+
+class Tale(Read, frozen=True, kw_only=True, tag="tale"):
+    """Answer: `MemoryDraft` of a live memory, as its holder can tell it on; None when there is no
+    such one. `member` as in `Get`."""
+
+    node_id: str
+    member: str | None = None
 
 
 class ListItems(Moments, frozen=True, kw_only=True, tag="list"):
@@ -254,6 +303,26 @@ class Neighbors(Read, frozen=True, kw_only=True, tag="neighbors"):
     valid_at: float | None = None
     retired: bool = False
     limit: int = 100
+
+
+class MemberOf(Read, frozen=True, kw_only=True, tag="member_of"):
+    """Answer: list of the names of the groups that a user recalls from."""
+
+
+class Members(Read, frozen=True, kw_only=True, tag="members"):
+    """Answer: list of the ids of the users that are members of a group now."""
+
+
+class Happened(Read, frozen=True, kw_only=True, tag="happened"):
+    """Answer: how often exactly the event of this id is known to have happened."""
+
+    event: str
+
+
+class Knows(Read, frozen=True, kw_only=True, tag="knows"):
+    """Answer: list of `Knower` of an event: the owner, or the members of the group."""
+
+    event: str
 
 
 class Stats(Read, frozen=True, kw_only=True, tag="stats"):
@@ -300,68 +369,22 @@ class Forget(Command, frozen=True, kw_only=True, tag="forget"):
     """Erase a user for good. Answer: `Erased`."""
 
 
-# -- of a whole shard ------------------------------------------------------------------
+class Compare(Read, frozen=True, kw_only=True, tag="compare"):
+    """Answer: `UserDiff` between the checkpoint `before` and the checkpoint `after` (None: now),
+    with up to `limit` differences of each kind."""
 
-
-class ListUsers(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="users"):
-    """Answer: list of (world, user id) that this shard owns, sorted. With `partial`, without
-    those of partitions that are damaged or gone, which otherwise fail the command."""
-
-    world: str | None = None
-    partial: bool = False
-
-
-class ListPending(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="pending"):
-    """Answer: list of `PendingUser`; with `quarantined`, those in quarantine instead. With
-    `partial`, without those of partitions that are damaged or gone."""
-
-    world: str | None = None
-    quarantined: bool = False
-    limit: int = 1000
-    partial: bool = False
-
-
-class Slot(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="slot"):
-    """Pin, rewind or unpin a world's users in this shard, or erase those that the operation
-    imported. Idempotent per `operation`. Answer: number of users."""
-
-    action: str  # "pin", "rewind", "unpin", "unfork"
-    world: str
-    tag: str
-    operation: str
-
-
-class ExportSlot(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="export"):
-    """Answer: list of encoded user images of a pinned world in this shard."""
-
-    world: str
-    tag: str
+    before: str
+    after: str | None = None
+    limit: int = MAX_SHOWN
 
 
 class ImportUser(Command, frozen=True, kw_only=True, tag="import"):
-    """Create a user of this key from an image. Idempotent per `operation`. Answer: bool."""
+    """Create a user of this key from an image. Idempotent per `operation`. With a `digest`, only if
+    its state is sound and has it (else WorldFileError). Answer: bool."""
 
     image: bytes
     operation: str
-
-
-class Scrub(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="scrub"):
-    """Finish an erasure whose rows are gone: remove the files `name`*, leave no copy in the
-    partition. Answer: bool, False from a shard that does not own the partition."""
-
-    partition: int
-    name: str
-
-
-class CheckShard(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="check_shard"):
-    """Answer: list of problems in this shard's files."""
-
-
-class Flush(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="c", tag="flush"):
-    """Journal pending touches; with `snapshot`, also snapshot users with a long tail. Answer:
-    `ShardStats`."""
-
-    snapshot: bool = False
+    digest: str = ""
 
 
 UserCommand: TypeAlias = (
@@ -370,31 +393,56 @@ UserCommand: TypeAlias = (
     | FailTurn
     | Requeue
     | Remember
+    | Witness
+    | Membership
     | Update
     | Retire
     | Restore
     | Relate
+    | MoveRelationship
+    | Untie
+    | Reflect
     | Summarise
+    | SetProfile
+    | Tend
+    | Part
+    | ModelSpent
+    | GetProfile
+    | Audit
     | SetVectors
     | Search
     | Why
     | Similar
+    | Nearest
     | Get
+    | Tale
     | ListItems
     | History
     | Entities
     | Neighbors
+    | Graph
+    | Relationships
+    | Towards
+    | Moves
+    | MemberOf
+    | Members
+    | Happened
+    | Knows
     | Stats
     | Turns
     | DueSummaries
     | Talk
     | Texts
+    | Whole
     | Digest
     | Check
+    | Compare
     | Forget
     | ImportUser
 )
-ShardCommand: TypeAlias = ListUsers | ListPending | Slot | ExportSlot | Scrub | CheckShard | Flush
+ShardCommand: TypeAlias = (
+    DueUsers | ListUsers | ListPending | Slot | ExportSlot | Positions | Scrub | CheckShard | Flush
+)
 AnyCommand: TypeAlias = UserCommand | ShardCommand
 
 
@@ -402,27 +450,42 @@ AnyCommand: TypeAlias = UserCommand | ShardCommand
 
 
 Answer: TypeAlias = (
-    Added
+    Tended
+    | DuePage
+    | Parted
+    | Profile
+    | AuditPage
+    | Added
     | Settled
     | Kept
     | Item
     | list[Hit]
+    | list[Knower]
+    | MemoryDraft
     | Explanation
     | list[list[Known]]
     | Page
     | list[Item]
     | list[EntityView]
     | Neighborhood
+    | GraphPage
+    | dict[str, float]
+    | Untied
+    | list[Relationship]
+    | list[RelationshipMove]
     | UserStats
     | TurnBatch
     | Materials
     | Material
     | TextPage
+    | WholeUser
     | list[PendingUser]
     | Erased
     | ShardStats
     | list[tuple[str, str]]
-    | list[bytes]
+    | ImagePage
+    | list[tuple[str, int, int]]
+    | UserDiff
     | list[str]
     | str
     | int
@@ -437,32 +500,57 @@ ANSWERS: dict[type[Any], Any] = {
     FailTurn: Settled,
     Requeue: Added,
     Remember: Kept,
+    Witness: Kept,
+    Membership: bool,
     Update: Item,
     Retire: bool,
     Restore: Item,
     Relate: str | None,
+    MoveRelationship: dict[str, float],
+    Untie: Untied,
+    Reflect: bool,
     Summarise: str,
+    SetProfile: bool,
+    Tend: Tended,
+    Part: Parted,
+    ModelSpent: bool,
+    GetProfile: Profile | None,
+    Audit: AuditPage,
+    DueUsers: DuePage,
     SetVectors: bool,
     Search: list[Hit],
     Why: Explanation,
     Similar: list[list[Known]],
+    Nearest: list[Near],
     Get: Item | None,
+    Tale: MemoryDraft | None,
     ListItems: Page,
     History: list[Item],
     Entities: list[EntityView],
     Neighbors: Neighborhood | None,
+    Graph: GraphPage,
+    Relationships: list[Relationship],
+    Towards: dict[str, float],
+    Moves: list[RelationshipMove],
+    MemberOf: list[str],
+    Members: list[str],
+    Happened: int,
+    Knows: list[Knower],
     Stats: UserStats,
     Turns: TurnBatch,
     DueSummaries: Materials,
     Talk: Material,
     Texts: TextPage,
+    Whole: WholeUser,
     Digest: str,
     Check: list[str],
     Forget: Erased,
     ListUsers: list[tuple[str, str]],
     ListPending: list[PendingUser],
     Slot: int,
-    ExportSlot: list[bytes],
+    ExportSlot: ImagePage,
+    Positions: list[tuple[str, int, int]],
+    Compare: UserDiff,
     ImportUser: bool,
     Scrub: bool,
     CheckShard: list[str],

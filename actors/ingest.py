@@ -13,9 +13,9 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from traceback import format_exc
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -45,7 +45,9 @@ from reverie.memory_graph.ids import Key, partition_of
 from reverie.memory_graph.state import as_bytes
 from reverie.models.protocol import Decider, Embedder, Extraction, Extractor, Float32, Turn
 from reverie.models.recalled import extract_said
-from reverie.models.usage import charged_to, purpose
+from reverie.models.rules.importance import is_worth_keeping, weighed
+from reverie.models.rules.standing import held_when_said
+from reverie.models.usage import Budget, charged_to, purpose
 
 log = structlog.get_logger(__name__)
 
@@ -74,6 +76,10 @@ class Mind(Protocol):
         """Return the decider for a world (its thresholds depend on the embedder)."""
         ...
 
+    def near_duplicate(self, world: str) -> float:
+        """Return the cosine of a world's embedder from which on texts say the same."""
+        ...
+
 
 class IngestCounts(msgspec.Struct):
     """What the ingestor did since it began."""
@@ -84,8 +90,10 @@ class IngestCounts(msgspec.Struct):
     failed: int = 0
     stale: int = 0  # outcomes discarded after a rewind
     unreadable: int = 0  # texts that the embedder mostly cannot read
+    unimportant: int = 0  # statements below the least importance, that made no memory
 
 
+Settled: TypeAlias = tuple[MemoryDraft, Decision | None]  # None: not worth keeping
 Trace = Callable[[Key, dict[str, object]], None]
 After = Callable[[Key], object]  # what it returns is true if it did something
 
@@ -97,16 +105,19 @@ class Ingestor:
         self,
         router: Router,
         mind: Mind,
-        now: Callable[[], float],
+        now: Callable[[str], float],
         *,
         background: bool = True,
         trace: Trace | None = None,
         after: After | None = None,
         batch_turns: int = BATCH_TURNS,
+        least_importance: float = 0.0,
     ) -> None:
         """Begin; with `background`, work found in the outboxes is started at once. `after` is done
-        for a user without pending turns, again as long as it did something."""
+        for a user without pending turns, again as long as it did something. A statement below
+        `least_importance` (0 to 1) is added only if it was asked for."""
         self._batch_turns = batch_turns
+        self._least_importance = least_importance
         self.counts = IngestCounts()
         self._router = router
         self._mind = mind
@@ -254,7 +265,10 @@ class Ingestor:
         with self._locks[partition_of(key, LOCKS)]:
             batch: c.TurnBatch = self._router.call(
                 c.Turns(
-                    world=key.world, user_id=key.user_id, now=self._now(), limit=self._batch_turns
+                    world=key.world,
+                    user_id=key.user_id,
+                    now=self._now(key.world),
+                    limit=self._batch_turns,
                 )
             )
             if not batch.turns:
@@ -286,7 +300,7 @@ class Ingestor:
         command = c.Settle(
             world=key.world,
             user_id=key.user_id,
-            at=self._now(),
+            at=self._now(key.world),
             request_id=self._request_id(),
             embedder=info.id,
             dim=info.dim,
@@ -310,7 +324,7 @@ class Ingestor:
         """A batch failed: try its turns one by one, and count a failure for those that fail."""
         kept: list[Kept] = []
         for turn in batch.turns:
-            single = c.TurnBatch(batch.generation, [turn], batch.history)
+            single = msgspec.structs.replace(batch, turns=[turn])
             reason = error
             if len(batch.turns) > 1:
                 try:
@@ -326,7 +340,7 @@ class Ingestor:
             command = c.FailTurn(
                 world=key.world,
                 user_id=key.user_id,
-                at=self._now(),
+                at=self._now(key.world),
                 request_id=self._request_id(),
                 generation=batch.generation,
                 turn_id=turn.id,
@@ -341,8 +355,20 @@ class Ingestor:
     def _work(self, key: Key, batch: c.TurnBatch) -> tuple[list[TurnOutcome], dict[str, object]]:
         """Do everything uncertain for a batch: vectors, extraction, decisions. Returns the outcomes
         and the raw parts, for a trace."""
-        with charged_to(key.world, key.user_id, calls=MODEL_CALLS * len(batch.turns)):
-            return self._work_charged(key, batch)
+        budget = Budget(batch.limits.calls, prompt_tokens=batch.limits.prompt_tokens)
+        calls = MODEL_CALLS * len(batch.turns)
+        with charged_to(key.world, key.user_id, calls=calls, budget=budget) as payer:
+            done = self._work_charged(key, batch)
+        if payer.refused and not batch.limits.is_spent:
+            self._note_spent(key)
+        return done
+
+    def _note_spent(self, key: Key) -> None:
+        """Say once that a user's turns are extracted by rules alone from now on."""
+        log.warning("budget of the language model is spent", world=key.world, user_id=key.user_id)
+        command = c.ModelSpent(world=key.world, user_id=key.user_id, at=self._now(key.world))
+        with suppress(StaleGenerationError):  # the user was forgotten meanwhile
+            self._router.call(command)
 
     def _work_charged(
         self, key: Key, batch: c.TurnBatch
@@ -355,7 +381,7 @@ class Ingestor:
         with purpose("extract"):
             extractions = extract_said(self._mind.extractor, turns, history)
         drafts = [
-            msgspec.structs.replace(d, valid_from=t.said_at) if d.valid_from is None else d
+            _dated(d, t.said_at)
             for t, e in zip(turns, extractions, strict=True)
             for d in map(checked, e.memories)
         ]
@@ -364,37 +390,53 @@ class Ingestor:
             msgspec.structs.replace(d, vector=as_bytes(v))
             for d, v in zip(drafts, matrix, strict=True)
         ]
-        decisions = self._decide(key, drafts, matrix)
+        settled = self._decide(key, drafts, matrix, self._similar(key, drafts))
         raw: dict[str, object] = {
             "turns": turns,
             "extractions": extractions,
-            "decisions": decisions,
+            "decisions": [d or "too little importance" for _, d in settled],
         }
-        return _outcomes(turns, extractions, vectors, drafts, decisions), raw
+        return _outcomes(turns, extractions, vectors, settled), raw
 
-    def _decide(self, key: Key, drafts: Sequence[MemoryDraft], matrix: Float32) -> list[Decision]:
-        """Decide each draft against the stored memories and the earlier drafts of the batch."""
+    def _similar(self, key: Key, drafts: Sequence[MemoryDraft]) -> list[list[Known]]:
+        """Return the stored memories that each draft meets."""
         if not drafts:
             return []
-        stored: list[list[Known]] = self._router.call(
+        found: list[list[Known]] = self._router.call(
             c.Similar(
                 world=key.world,
                 user_id=key.user_id,
-                now=self._now(),
+                now=self._now(key.world),
                 vectors=tuple(d.vector or b"" for d in drafts),
                 slots=tuple(d.slot for d in drafts),
                 limit=SIMILAR,
             )
         )
+        return found
+
+    def _decide(
+        self,
+        key: Key,
+        drafts: Sequence[MemoryDraft],
+        matrix: Float32,
+        stored: Sequence[Sequence[Known]],
+    ) -> list[Settled]:
+        """Decide each draft against the stored memories and the earlier drafts of the batch, and
+        weigh it by how new it is. What is decided comes first: a statement that replaces another
+        resembles it, and is kept however little it weighs."""
+        if not drafts:
+            return []
         decider = self._mind.decider(key.world)
-        decisions: list[Decision] = []
+        embedder = self._mind.embedder(key.world)
+        near_duplicate = self._mind.near_duplicate(key.world)
+        settled: list[Settled] = []
         gone: set[str] = set()
-        kept: list[int] = []
+        kept: list[tuple[int, int]] = []  # drafts, and their places among those that are sent
         for i, draft in enumerate(drafts):
-            cosines = matrix[kept] @ matrix[i] if kept else np.zeros(0, np.float32)
+            cosines = matrix[[j for j, _ in kept]] @ matrix[i] if kept else np.zeros(0, np.float32)
             fresh = [
-                Known(f"#{j}", drafts[j].text, drafts[j].kind, drafts[j].slot, float(cosine))
-                for j, cosine in zip(kept, cosines, strict=True)
+                Known(f"#{place}", drafts[j].text, drafts[j].kind, drafts[j].slot, float(cosine))
+                for (j, place), cosine in zip(kept, cosines, strict=True)
             ]
             known = [k for k in [*stored[i], *fresh] if k.id not in gone]
             known.sort(key=lambda k: (k.slot != draft.slot, -k.similarity))
@@ -404,18 +446,24 @@ class Ingestor:
             if decision.target is not None and all(k.id != decision.target for k in known):
                 self.counts.refused += 1
                 decision = Decision("ADD", None, f"refused: no memory {decision.target}")
+            others = [k.similarity for k in known if k.id != decision.target]
+            if others and _unknown_share(embedder, draft.text) > UNREADABLE_SHARE:
+                others = []  # texts that it cannot read are all alike to it, and none is old news
+            weighty = weighed(draft, others, near_duplicate)
+            if decision.op == "ADD" and not is_worth_keeping(weighty, self._least_importance):
+                self.counts.unimportant += 1
+                settled.append((weighty, None))
+                continue
             if decision.op in {"UPDATE", "DELETE"} and decision.target is not None:
                 gone.add(decision.target)
             if decision.op in {"ADD", "UPDATE"}:
-                kept.append(i)
-            decisions.append(decision)
-        return decisions
+                kept.append((i, sum(d is not None for _, d in settled)))
+            settled.append((weighty, decision))
+        return settled
 
     def _report_unreadable(self, key: Key, embedder: Embedder, turns: Sequence[Turn]) -> None:
         for turn in turns:
-            if turn.text.isascii():
-                continue
-            share = embedder.unknown_share(turn.text)
+            share = _unknown_share(embedder, turn.text)
             if share > UNREADABLE_SHARE:
                 self.counts.unreadable += 1
                 if self.counts.unreadable == 1:
@@ -428,29 +476,42 @@ class Ingestor:
                     )
 
 
+def _unknown_share(embedder: Embedder, text: str) -> float:
+    return 0.0 if text.isascii() else embedder.unknown_share(text)
+
+
 def _turn(view: c.TurnView) -> Turn:
     return Turn(view.id, view.speaker, view.role, view.text, view.said_at)
+
+
+def _dated(draft: MemoryDraft, said_at: float) -> MemoryDraft:
+    """Return a draft with the time from which it holds: when it was said, unless it names one."""
+    if draft.valid_from is None:
+        return msgspec.structs.replace(draft, valid_from=said_at)
+    if draft.held_at is None and held_when_said(draft.text, draft.valid_from, said_at):
+        return msgspec.structs.replace(draft, held_at=said_at)
+    return draft
 
 
 def _outcomes(
     turns: Sequence[Turn],
     extractions: Sequence[Extraction],
     vectors: Float32,
-    drafts: Sequence[MemoryDraft],
-    decisions: Sequence[Decision],
+    settled: Sequence[Settled],
 ) -> list[TurnOutcome]:
     outcomes: list[TurnOutcome] = []
     start = 0
     for turn, extraction, vector in zip(turns, extractions, vectors, strict=True):
         stop = start + len(extraction.memories)
+        kept = [(draft, decision) for draft, decision in settled[start:stop] if decision]
         outcomes.append(
             TurnOutcome(
                 turn.id,
                 "extracted",
                 as_bytes(vector),
                 extraction.entities,
-                tuple(drafts[start:stop]),
-                tuple(decisions[start:stop]),
+                tuple(draft for draft, _ in kept),
+                tuple(decision for _, decision in kept),
             )
         )
         start = stop

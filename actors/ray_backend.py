@@ -33,7 +33,7 @@ import ray
 import structlog
 from ray import exceptions as ray_errors
 
-from reverie.actors import commands as c
+from reverie.actors import allocator, commands as c
 from reverie.actors.lane import Transport, raise_error
 from reverie.actors.residents import ShardSettings, open_partitions
 from reverie.actors.shard import Shard, open_shard
@@ -75,6 +75,7 @@ class ShardActor:
         # was measured to take a tenth of the time of a search.
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+        allocator.return_what_is_free()
         self._open = functools.partial(
             open_shard,
             Path(folder),

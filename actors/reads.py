@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from reverie.actors import commands as c
-from reverie.memory_graph import decay, graph as g, nodes as n
+from reverie.actors import commands as c, gatherings, ties
+from reverie.actors.graph_pages import graph_page
+from reverie.actors.limits import audited, model_limits
+from reverie.actors.nearest import nearest
+from reverie.actors.whole import whole
+from reverie.memory_graph import budget, decay, graph as g, nodes as n, relationships
 from reverie.memory_graph.drafts import Known
 from reverie.memory_graph.errors import (
     EmbedderMismatchError,
@@ -20,6 +24,7 @@ from reverie.memory_graph.errors import (
 )
 from reverie.memory_graph.filters import Predicate, compile_filter
 from reverie.memory_graph.material import Material
+from reverie.memory_graph.reflection import is_due
 from reverie.memory_graph.search import READABLE, Query, search_many
 from reverie.memory_graph.snapshot import state_digest
 from reverie.memory_graph.state import UserMemory
@@ -49,7 +54,9 @@ from reverie.memory_graph.why import why
 Readable = n.Memory | n.Message | n.Summary
 
 
-def read(memory: UserMemory, command: c.Read, generation: int = 0) -> Any:
+def read(  # noqa: C901, PLR0912 (one branch a kind)
+    memory: UserMemory, command: c.Read, generation: int = 0
+) -> Any:
     """Return the answer to a read; its type is `commands.ANSWERS[type(command)]`. Searches have
     `run_searches`."""
     match command:
@@ -58,8 +65,11 @@ def read(memory: UserMemory, command: c.Read, generation: int = 0) -> Any:
             return why(memory, _query(memory, asked), command.item_id, asked.filters)
         case c.Similar():
             return similar(memory, command)
+        case c.Nearest():
+            check_embedder(memory, command.embedder)
+            return nearest(memory, command)
         case c.Get():
-            return get(memory, command.node_id)
+            return gatherings.get(memory, command)
         case c.ListItems():
             return list_items(memory, command)
         case c.History():
@@ -68,6 +78,28 @@ def read(memory: UserMemory, command: c.Read, generation: int = 0) -> Any:
             return entities(memory, command)
         case c.Neighbors():
             return neighbors(memory, command)
+        case c.Graph():
+            return graph_page(memory, command, generation)
+        case c.Relationships():
+            return ties.standings(memory, command)
+        case c.Towards():
+            return ties.towards(memory, command)
+        case c.Moves():
+            return relationships.history(memory, command.other)
+        case c.Tale():
+            return gatherings.tale(memory, command)
+        case c.MemberOf():
+            return gatherings.member_of(memory)
+        case c.Members():
+            return gatherings.members(memory)
+        case c.Happened():
+            return gatherings.happened(memory, command.event)
+        case c.Knows():
+            return gatherings.knows(memory, command)
+        case c.GetProfile():
+            return budget.profile_of(memory.graph)
+        case c.Audit():
+            return audited(memory, command)
         case c.DueSummaries():
             return due_summaries(memory, command, generation)
         case c.Talk():
@@ -75,6 +107,8 @@ def read(memory: UserMemory, command: c.Read, generation: int = 0) -> Any:
         case c.Texts():
             texts = [node for node in memory.graph.nodes() if isinstance(node, Readable)]
             return c.TextPage([t.id for t in texts], [t.text for t in texts])
+        case c.Whole():
+            return whole(memory, command, generation)
         case c.Digest():
             return state_digest(memory)
         case _:
@@ -114,13 +148,16 @@ def _query(memory: UserMemory, command: c.Search) -> Query:
         moment_of(command),
         command.limit,
         frozenset(command.types),
-        where,
+        gatherings.within(memory, where, command),
         times=command.times,
     )
 
 
 def due_summaries(memory: UserMemory, command: c.DueSummaries, generation: int) -> c.Materials:
     """Return what the next summary is made of; a few subjects with nothing to tell are tried."""
+    policy = command.policy
+    if command.start == 0 and policy.kinds != "summaries" and is_due(memory, policy.reflect_at):
+        return c.Materials(generation, reflect=True)
     passed = 0
     for subject in islice(due(memory, command.now, command.policy), command.start, None):
         if passed >= MAX_TRIED:
@@ -195,14 +232,6 @@ def _nearest(
         if not math.isnan(cosine)  # it has no vector
     )
     return list(islice(((i, -cosine) for cosine, _, i in ranked if allowed(i)), limit))
-
-
-def get(memory: UserMemory, node_id: str) -> Item | None:
-    """Return an item by node id or external id, whatever its status; None when unknown."""
-    node = memory.graph.node(node_id)
-    if not isinstance(node, Readable):
-        node = memory.graph.node(memory.graph.externals.get(node_id, ""))
-    return as_item(memory, node) if isinstance(node, Readable) else None
 
 
 def _matching(memory: UserMemory, command: c.ListItems) -> Iterator[Readable]:
@@ -313,6 +342,13 @@ def neighbors(memory: UserMemory, command: c.Neighbors) -> c.Neighborhood | None
         relations[: command.limit],
         related[: command.limit],
         [as_item(memory, node, moment) for node in mentioned[: command.limit]],
+        relationships.standings(
+            memory,
+            command.user_id,
+            command.now,
+            other=None if entity is None else entity.name,
+            at=command.as_of,
+        )[: command.limit],
     )
 
 
@@ -343,6 +379,7 @@ def stats_of(memory: UserMemory, generation: int) -> c.UserStats:
     nodes = list(memory.graph.nodes())
     turns = [m.status for m in nodes if isinstance(m, n.Message)]
     memories = [m.status for m in nodes if isinstance(m, n.Memory)]
+    pinned, active_bytes, is_over = budget.stats(memory)
     return c.UserStats(
         generation=generation,
         seq=memory.seq,
@@ -358,15 +395,21 @@ def stats_of(memory: UserMemory, generation: int) -> c.UserStats:
         vectors=0 if memory.vectors is None else len(memory.vectors),
         embedder=memory.embedder,
         bytes=memory.size_bytes,
+        pinned=pinned,
+        active_bytes=active_bytes,
+        is_over_budget=is_over,
     )
 
 
 def texts_of(memory: UserMemory) -> list[str]:
     """Return every text of a user."""
     return [
-        node.text
-        for node in memory.graph.nodes()
-        if isinstance(node, n.Memory | n.Message | n.Summary)
+        *(
+            node.text
+            for node in memory.graph.nodes()
+            if isinstance(node, n.Memory | n.Message | n.Summary)
+        ),
+        *relationships.texts(memory),
     ]
 
 
@@ -389,7 +432,8 @@ def turn_batch(
         # As models/recalled.py knows it; a message has another kind of id.
         told = c.TurnView(summary.id, "", "summary", "system", summary.text, summary.to_at)
         before.insert(0, told)
-    return c.TurnBatch(generation, [_turn_view(memory, m) for m in turns], before)
+    views = [_turn_view(memory, m) for m in turns]
+    return c.TurnBatch(generation, views, before, model_limits(memory))
 
 
 def _turn_view(memory: UserMemory, turn: n.Message) -> c.TurnView:

@@ -27,8 +27,9 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from reverie.actors import commands as c, requests
+from reverie.actors import commands as c, requests, saves
 from reverie.actors.erasure import erase_user, remove_files
+from reverie.actors.limits import Due, within_budget
 from reverie.actors.reads import read, run_searches, stats_of, texts_of, turn_batch
 from reverie.actors.residents import Residents, ShardSettings, Unopened, open_partitions
 from reverie.actors.writes import Outbox, write
@@ -84,6 +85,7 @@ class Shard:
         """
         self.residents = Residents(folder, partitions, partition_count, settings)
         self.settings = settings
+        self.due = Due()
         self._due: dict[int, list[Key]] = {}  # users whose readings are to be journaled
 
     @property
@@ -184,10 +186,14 @@ class Shard:
                 return self._turns(command)
             case c.Check():
                 return self._check(command.key)
+            case c.Compare():
+                return saves.compare(self.residents, command, exact_limit=self.settings.exact_limit)
             case c.Read():
                 return self._read(command)
             case c.Forget():
                 return self._forget(command.key)
+            case c.DueUsers():
+                return self._due_users(command)
             case c.ListUsers():
                 keys = self._each(lambda p: self._users(p, command.world), partial=command.partial)
                 return sorted((k.world, k.user_id) for k in keys)
@@ -196,9 +202,9 @@ class Shard:
             case c.Slot():
                 return self._slot(command)
             case c.ExportSlot():
-                return self._each(
-                    lambda p: map(msgspec.msgpack.encode, p.export_pin(command.world, command.tag))
-                )
+                return saves.page(self.residents, command, exact_limit=self.settings.exact_limit)
+            case c.Positions():
+                return self._each(lambda p: p.positions(command.world, command.tag))
             case c.ImportUser():
                 return self._import(command)
             case c.CheckShard():
@@ -283,7 +289,11 @@ class Shard:
                 return msgspec.msgpack.decode(seen, type=c.ANSWERS[type(command)])
         key = command.key
         resident = self.residents.get(
-            partition, key, create=not isinstance(command, c.Settle | c.FailTurn | c.Summarise)
+            partition,
+            key,
+            create=not isinstance(
+                command, c.Settle | c.FailTurn | c.Summarise | c.Tend | c.ModelSpent
+            ),
         )
         if resident is None:
             msg = f"user {key.user_id!r} was forgotten while work for it was under way"
@@ -292,6 +302,7 @@ class Shard:
         try:
             faults.reach("apply.before")
             answer = write(writer, command, resident.generation, txn, box)
+            answer = within_budget(writer, answer)
             faults.reach("apply.after")
         except ReverieError:
             if writer.is_changed:  # perhaps half applied: read it again, from this transaction
@@ -310,6 +321,7 @@ class Shard:
         return answer
 
     def _after_write(self, partition: Partition, key: Key) -> None:
+        self.due.changed(key)
         resident = self.residents.peek(key)
         if resident is None:
             return
@@ -355,6 +367,7 @@ class Shard:
             writer = Writer(resident.memory, now)
             writer.touch(ids, now)
             resident.touches += writer.events
+            self.due.changed(key)
         if before < MAX_TOUCHES <= len(resident.touches):
             self._due.setdefault(number, []).append(key)
         return answers
@@ -375,6 +388,21 @@ class Shard:
         if resident is None:
             return c.TurnBatch(0, [], [])
         return turn_batch(resident.memory, resident.generation, ids, command.history)
+
+    def _due_users(self, command: c.DueUsers) -> c.DuePage:
+        keys = self._each(lambda p: self._users(p, command.world))
+
+        def load(key: Key) -> UserMemory | None:
+            self.residents.make_room()  # all users of a world may be more than fit
+            partition = self.residents.partition(self.residents.number(key))
+            try:
+                resident = self.residents.get(partition, key, create=False)
+            except JournalDamagedError as exc:  # the others are looked after all the same
+                log.error("not tended", world=key.world, user_id=key.user_id, error=str(exc))
+                return None
+            return None if resident is None else resident.memory
+
+        return self.due.page(keys, command, load)
 
     def _pending(self, command: c.ListPending) -> list[c.PendingUser]:
         if command.quarantined:
@@ -417,6 +445,7 @@ class Shard:
 
     def _slot(self, command: c.Slot) -> int:
         count = 0
+        self.due.world_changed(command.world)
         for number in self.residents.numbers:
             faults.reach("slot.before")
             with self.residents.using(number) as partition:
@@ -460,9 +489,13 @@ class Shard:
     def _import(self, command: c.ImportUser) -> bool:
         partition = self.residents.partition(self.residents.number(command.key))
         image = msgspec.msgpack.decode(command.image, type=UserImage)
+        if command.digest:
+            limit = self.settings.exact_limit
+            saves.require_sound(image, command.key, command.digest, exact_limit=limit)
         faults.reach("import.before")
         with partition.write() as txn:
             txn.import_user(image, command.world, operation=command.operation)
+        self.due.changed(command.key)
         self.residents.drop(command.key)
         faults.reach("import.after")
         return True

@@ -17,6 +17,7 @@ import structlog
 
 from reverie.actors import commands as c
 from reverie.actors.backend import Router
+from reverie.memory_graph import gist
 from reverie.memory_graph.errors import (
     ModelFailedError,
     ModelTimeoutError,
@@ -25,11 +26,12 @@ from reverie.memory_graph.errors import (
 )
 from reverie.memory_graph.ids import Key
 from reverie.memory_graph.material import Material
+from reverie.memory_graph.profile import Profile
 from reverie.memory_graph.state import as_bytes
 from reverie.memory_graph.summaries import SummaryPolicy
 from reverie.models.protocol import Embedder
-from reverie.models.summarise import Summariser, Summary
-from reverie.models.usage import charged_to, purpose
+from reverie.models.summarise import CentralSentences, Summariser, Summary
+from reverie.models.usage import Budget, charged_to, purpose
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +61,7 @@ class SummaryKeeper:
         self,
         router: Router,
         mind: SummaryMind,
-        now: Callable[[], float],
+        now: Callable[[str], float],
         policy: SummaryPolicy,
     ) -> None:
         """Begin; `policy` says what is due in the background."""
@@ -80,17 +82,20 @@ class SummaryKeeper:
         Raises:
             ReverieError: the shard or the embedder cannot be reached, or the disk failed.
         """
-        start = 0
+        start, asked = 0, policy or self.policy
         while True:
             batch: c.Materials = self._router.call(
                 c.DueSummaries(
                     world=key.world,
                     user_id=key.user_id,
-                    now=self._now(),
-                    policy=policy or self.policy,
+                    now=self._now(key.world),
+                    policy=asked,
                     start=start,
                 )
             )
+            if batch.reflect:  # once it has begun, none is due
+                self._router.call(self.reflection(key, asked.reflect_at))
+                continue
             start += batch.passed
             if batch.found is not None:
                 if (summary_id := self._keep(key, batch.generation, batch.found)) is not None:
@@ -98,6 +103,17 @@ class SummaryKeeper:
                 start += 1  # the others may still be made
             elif batch.is_last:
                 return None
+
+    def reflection(self, key: Key, reflect_at: float | None, *, force: bool = False) -> c.Reflect:
+        """Return the command that begins a reflection of a user if one is due."""
+        return c.Reflect(
+            world=key.world,
+            user_id=key.user_id,
+            at=self._now(key.world),
+            request_id=uuid.uuid4().hex if self._router.backend.repeats else None,
+            reflect_at=reflect_at,
+            force=force,
+        )
 
     def _keep(self, key: Key, generation: int, material: Material) -> str | None:
         made = self.made(key, material)
@@ -111,11 +127,14 @@ class SummaryKeeper:
             log.warning("summary not embedded", user_id=key.user_id, error=str(exc))
             self.counts.failed += 1
             return None
+        is_gist = material.subject == gist.SUBJECT
         sources = [material.sources[i] for i in made.sources]
+        if is_gist or material.order > 1:  # it takes in, or counts, all, whatever it shows
+            sources = list(material.sources)
         command = c.Summarise(
             world=key.world,
             user_id=key.user_id,
-            at=self._now(),
+            at=self._now(key.world),
             request_id=uuid.uuid4().hex if self._router.backend.repeats else None,
             embedder=embedder.info.id,
             dim=embedder.info.dim,
@@ -129,7 +148,10 @@ class SummaryKeeper:
             vector=as_bytes(vector),
             generation=generation,
             covers=material.covers,
-            follows=material.follows,
+            follows=None if is_gist else material.follows,
+            gist=is_gist,
+            order=material.order,
+            focus=material.focus or None,
         )
         try:
             summary_id: str = self._router.call(command)
@@ -139,11 +161,29 @@ class SummaryKeeper:
         self.counts.kept += 1
         return summary_id
 
+    def _summariser(self, material: Material) -> Summariser:
+        """What has faded costs no model call: it is told by its central sentences."""
+        ours = self._mind.summariser
+        if material.subject != gist.SUBJECT or isinstance(ours, CentralSentences):
+            return ours
+        return CentralSentences()
+
+    def _limits(self, key: Key) -> Budget | None:
+        """Return what a user's profile says of model calls, if any will be made."""
+        if isinstance(self._mind.summariser, CentralSentences):
+            return None
+        asked = c.GetProfile(world=key.world, user_id=key.user_id, now=self._now(key.world))
+        profile: Profile | None = self._router.call(asked)
+        if profile is None:
+            return None
+        return Budget(profile.model_calls, prompt_tokens=profile.prompt_tokens)
+
     def made(self, key: Key, material: Material) -> Summary | None:
         """Return the text for a material, None when the summariser raised anything."""
+        limits = self._limits(key)
         try:
-            with charged_to(key.world, key.user_id), purpose("summarise"):
-                return self._mind.summariser.summarise(material)
+            with charged_to(key.world, key.user_id, budget=limits), purpose("summarise"):
+                return self._summariser(material).summarise(material)
         except Exception:  # noqa: BLE001 (whatever somebody else's code raises)
             log.error("summary failed", user_id=key.user_id, trace=format_exc())
             return None

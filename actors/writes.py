@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from reverie.actors import commands as c
+from reverie.actors import commands as c, ties
+from reverie.actors.gatherings import change_membership, form_group
+from reverie.actors.limits import keep_gist, note_spent, part, set_profile, tend
 from reverie.actors.reads import check_embedder
-from reverie.memory_graph import events, faults, nodes as n
+from reverie.memory_graph import events, faults, nodes as n, relationships
 from reverie.memory_graph.drafts import EntityDraft, Kept, Operation
 from reverie.memory_graph.errors import InternalError, StaleGenerationError, UnknownMemoryError
+from reverie.memory_graph.hearsay import learn
 from reverie.memory_graph.ids import Key
 from reverie.memory_graph.material import feeds, stamp
 from reverie.memory_graph.store import Transaction
@@ -48,7 +51,7 @@ class Outbox:
         faults.reach("outbox.after")
 
 
-def write(  # noqa: C901
+def write(  # noqa: C901, PLR0912 (one branch a kind)
     writer: Writer, command: c.Write, generation: int, txn: Transaction, box: Outbox
 ) -> Any:
     """Carry out `command` on the writer's state and return its answer.
@@ -64,6 +67,7 @@ def write(  # noqa: C901
         InputError, NotFoundError, StateError, ModelError: the command cannot be carried out.
     """
     _claim_embedder(writer, command)
+    form_group(writer, command.user_id)
     match command:
         case c.AddTurns():
             before = writer.graph.counters.get("t", 0)
@@ -83,11 +87,16 @@ def write(  # noqa: C901
         case c.Requeue():
             return _requeue(writer, command, generation, box)
         case c.Remember():
-            if not command.supersedes and (twin := writer.twin(command.draft)) is not None:
+            is_new = command.again or command.supersedes
+            if not is_new and (twin := writer.twin(command.draft)) is not None:
                 return Kept("NOOP", twin)
             memory_id = writer.remember(command.draft, command.supersedes)
             op: Operation = "UPDATE" if command.supersedes else "ADD"
             return Kept(op, memory_id, next(iter(command.supersedes), None))
+        case c.Witness():
+            return learn(writer, command.draft, is_back=command.is_back)
+        case c.Membership():
+            return change_membership(writer, command)
         case c.Update():
             return _update(writer, command)
         case c.Retire():
@@ -102,8 +111,22 @@ def write(  # noqa: C901
             )
             writer.entities((EntityDraft(name, kind) for name, kind in ends), command.at)
             return writer.relate(command.relation, None)
+        case c.MoveRelationship():
+            return ties.move(writer, command)
+        case c.Untie():
+            return relationships.untie(writer, command.other)
+        case c.Reflect():
+            return ties.reflect(writer, command)
         case c.Summarise():
             return _summarise(writer, command, generation)
+        case c.SetProfile():
+            return set_profile(writer, command)
+        case c.Tend():
+            return tend(writer)
+        case c.Part():
+            return part(writer, command)
+        case c.ModelSpent():
+            return note_spent(writer, command)
         case c.SetVectors():
             writer.emit(
                 events.VectorsSet(
@@ -195,15 +218,20 @@ def _update(writer: Writer, command: c.Update) -> Item:
 def _summarise(writer: Writer, command: c.Summarise, generation: int) -> str:
     if command.generation is not None:
         _check_generation(command, command.generation, generation)
+    if command.gist:
+        return keep_gist(writer, command)
     graph, of = writer.graph, n.USER_NODE
     if command.session is not None:
         of = graph.sessions.get(command.session, "")
     elif command.topic is not None:
         of = graph.topics.get(name_key(command.topic), "")
+    if command.focus is not None:
+        of = command.focus if isinstance(graph.node(command.focus), n.Entity) else ""
     if not of:
         msg = f"no session or topic {command.session or command.topic!r} for this user"
         raise UnknownMemoryError(msg, session=command.session)
-    if command.follows not in {None, graph.summaries.get(of, "")}:
+    subject = n.subject_of(of, command.order)
+    if command.follows not in {None, graph.summaries.get(subject, "")}:
         msg = "another summary was made meanwhile: this one is discarded"
         raise StaleGenerationError(msg, follows=command.follows)
     stamps = command.stamps or (None,) * len(command.sources)
@@ -220,4 +248,6 @@ def _summarise(writer: Writer, command: c.Summarise, generation: int) -> str:
         to_at=command.to_at,
         vector=command.vector,
         covers=command.covers,
+        order=command.order,
+        focus=command.focus,
     )

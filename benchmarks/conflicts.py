@@ -147,15 +147,16 @@ def run(
     for case in cases:
         known = known_of(case, embedders(case.lang))
         for method in methods:
-            calls, tokens = method.calls(), method.tokens()
+            before = method.spent()
             began = time.process_time()
             decision = method.decide(case.lang, MemoryDraft(case.candidate), known)
             cpu_s = time.process_time() - began
+            spent = method.spent()
             for group in (ALL, case.lang, *(f"{k}={v}" for k, v in case.fields.items())):
                 score = scores[method.name, group]
                 both = judge(case, decision, score)
-                score.calls += method.calls() - calls
-                score.tokens += method.tokens() - tokens
+                score.calls += spent.calls - before.calls
+                score.tokens += spent.tokens - before.tokens
                 score.cpu_s += cpu_s
                 if group == ALL and not both:
                     wrong.append((method.name, case, decision))

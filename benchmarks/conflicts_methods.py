@@ -1,4 +1,4 @@
-"""The ways of deciding that benchmarks/conflicts.py compares, and a model that counts its work."""
+"""The ways of deciding that benchmarks/conflicts.py compares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from reverie.models.decide_model import (
 )
 from reverie.models.extract_model import CHAT_PARAMETERS
 from reverie.models.language import HostedModel, LanguageSettings, open_in_process
-from reverie.models.protocol import ChatMessage, Completion, Decider, LanguageModelInfo
+from reverie.models.protocol import Decider
+from reverie.models.usage import Meter, MeteredLanguageModel, Usage
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -58,75 +59,23 @@ class Alone:
             return Decision("ADD", reason="the model failed")
 
 
-class Counted:
-    """A `LanguageModel` that counts calls, and tokens read and written."""
-
-    def __init__(self, model: HostedModel) -> None:
-        self._model = model
-        self.calls = 0
-        self.tokens = 0
-
-    @property
-    def info(self) -> LanguageModelInfo:
-        """Identity and bounds of the model."""
-        return self._model.info
-
-    def complete(
-        self,
-        prompt: str | Sequence[ChatMessage],
-        *,
-        max_tokens: int,
-        grammar: str | None = None,
-        stop: Sequence[str] = (),
-        adapter: str | None = None,
-    ) -> Completion:
-        """Pass the call on and count it."""
-        self.calls += 1
-        found = self._model.complete(
-            prompt, max_tokens=max_tokens, grammar=grammar, stop=stop, adapter=adapter
-        )
-        self.tokens += found.prompt_tokens + found.completion_tokens
-        return found
-
-    def choose(
-        self, prompts: Sequence[str], choices: Sequence[str], *, adapter: str | None = None
-    ) -> list[list[float]]:
-        """Pass the call on and count it."""
-        self.calls += 1
-        found = self._model.weigh(prompts, choices, adapter=adapter)
-        self.tokens += found.prompt_tokens
-        return found.rows
-
-    def count_tokens(self, text: str) -> int:
-        """Return what the model counts."""
-        return self._model.count_tokens(text)
-
-    def close(self) -> None:
-        """Close the model."""
-        self._model.close()
-
-
 class Method:
     """A named decider per language, and the model that it asks."""
 
     def __init__(
-        self, name: str, deciders: Mapping[str, Decider], model: Counted | None = None
+        self, name: str, deciders: Mapping[str, Decider], model: MeteredLanguageModel | None = None
     ) -> None:
         self.name = name
         self._deciders = deciders
-        self._model = model
+        self._meter = model.meter if model else Meter()
 
     def decide(self, lang: str, draft: MemoryDraft, known: Sequence[Known]) -> Decision:
         """Return what the language's decider says."""
         return self._deciders[lang].decide(draft, known)
 
-    def calls(self) -> int:
-        """Return the calls of the model so far."""
-        return self._model.calls if self._model else 0
-
-    def tokens(self) -> int:
-        """Return the tokens of the model so far."""
-        return self._model.tokens if self._model else 0
+    def spent(self) -> Usage:
+        """Return what the model has cost so far."""
+        return self._meter.total()
 
 
 def adapters_in(folder: Path | None) -> dict[str, Path]:
@@ -165,7 +114,7 @@ def model_methods(
         adapters={PAIR_ADAPTER: str(found[PAIR_ADAPTER])} if PAIR_ADAPTER in found else {},
     )
     opened = open_in_process(settings)
-    counted = Counted(opened)
+    counted = MeteredLanguageModel(opened, Meter())
     makers: dict[str, Decider] = {}
     small = 0 < opened.info.parameters < CHAT_PARAMETERS
     if small and PAIR_ADAPTER not in found:

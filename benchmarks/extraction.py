@@ -91,17 +91,18 @@ def run(
     for case in cases:
         turns = turns_of(case)
         for method in methods:
-            calls, tokens = method.spent()
+            before = method.spent()
             began = time.process_time()
             found = method.extractor.extract(turns, [])
             cpu_s = time.process_time() - began
+            spent = method.spent()
             for group in (ALL, case.lang):
                 score = scores[method.name, group]
                 wrong = judge(case, found, score)
                 score.turns += len(turns)
                 score.cpu_s += cpu_s
-                score.calls += method.spent()[0] - calls
-                score.tokens += method.spent()[1] - tokens
+                score.calls += spent.calls - before.calls
+                score.tokens += spent.tokens - before.tokens
                 if wrong and group == ALL:
                     faults.append((method.name, case, found, wrong))
     return dict(scores), faults

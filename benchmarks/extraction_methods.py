@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,64 +11,12 @@ import msgspec
 from reverie.models.extract_model import SPAN_ADAPTER, open_model_extractor
 from reverie.models.language import LanguageSettings, open_in_process
 from reverie.models.layers import LayeredExtractor
-from reverie.models.protocol import (
-    ChatMessage,
-    Completion,
-    Extractor,
-    LanguageModel,
-    LanguageModelInfo,
-)
+from reverie.models.protocol import Extractor
 from reverie.models.rules import RulesExtractor
 from reverie.models.salient import SalientExtractor
+from reverie.models.usage import Meter, MeteredLanguageModel, Usage
 
 LAYERED = "rules + salient"
-
-
-class CountedModel:
-    """A language model that counts its calls and tokens."""
-
-    def __init__(self, inner: LanguageModel) -> None:
-        self.calls = 0
-        self.tokens = 0
-        self._inner = inner
-
-    @property
-    def info(self) -> LanguageModelInfo:
-        """Identity and bounds."""
-        return self._inner.info
-
-    def complete(
-        self,
-        prompt: str | Sequence[ChatMessage],
-        *,
-        max_tokens: int,
-        grammar: str | None = None,
-        stop: Sequence[str] = (),
-        adapter: str | None = None,
-    ) -> Completion:
-        """Complete, and count."""
-        made = self._inner.complete(
-            prompt, max_tokens=max_tokens, grammar=grammar, stop=stop, adapter=adapter
-        )
-        self.calls += 1
-        self.tokens += made.prompt_tokens + made.completion_tokens
-        return made
-
-    def choose(
-        self, prompts: Sequence[str], choices: Sequence[str], *, adapter: str | None = None
-    ) -> list[list[float]]:
-        """Choose, and count the prompts."""
-        self.calls += len(prompts)
-        self.tokens += sum(map(self._inner.count_tokens, prompts))
-        return self._inner.choose(prompts, choices, adapter=adapter)
-
-    def count_tokens(self, text: str) -> int:
-        """Return what the inner model counts."""
-        return self._inner.count_tokens(text)
-
-    def close(self) -> None:
-        """Free the inner model."""
-        self._inner.close()
 
 
 class Method(msgspec.Struct, frozen=True):
@@ -76,11 +24,11 @@ class Method(msgspec.Struct, frozen=True):
 
     name: str
     extractor: Extractor
-    model: CountedModel | None = None
+    model: MeteredLanguageModel | None = None
 
-    def spent(self) -> tuple[int, int]:
-        """Return how many calls and tokens it has cost so far."""
-        return (self.model.calls, self.model.tokens) if self.model else (0, 0)
+    def spent(self) -> Usage:
+        """Return what the model has cost so far."""
+        return self.model.meter.total() if self.model else Usage()
 
 
 @contextmanager
@@ -107,7 +55,7 @@ def methods_of(
         folder=str(models) if models else None,
         adapters={SPAN_ADAPTER: str(adapter)} if adapter else {},
     )
-    counted = CountedModel(open_in_process(settings))
+    counted = MeteredLanguageModel(open_in_process(settings), Meter())
     try:
         alone = open_model_extractor(counted, "auto" if adapter else "chat")
         methods.append(Method("model", alone, counted))

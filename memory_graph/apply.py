@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from reverie.memory_graph import decay, events, nodes as n
+from reverie.memory_graph import decay, events, groups, nodes as n, reflection, relationships
 from reverie.memory_graph.errors import InvariantError
 from reverie.memory_graph.graph import number
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 MAX_PAIRED_ENTITIES = 8  # co-occurrence is quadratic: 8 entities make 28 edges at most
 
 
-def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one branch a kind)
+def apply(  # noqa: C901, PLR0912, PLR0915 (one branch a kind)
+    memory: UserMemory, event: events.Event
+) -> None:
     """Change `memory` by one event.
 
     Raises:
@@ -44,12 +46,19 @@ def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one b
             _memory(memory, event)
         case events.MemoryRetired():
             _retire(memory, event.id, event.status, event.at, event.valid_to, event.reason)
+            if event.dated:
+                graph.get(event.id, n.Memory).away_at = event.at
+            if event.faded:
+                _fade(memory, event.id)
+            elif event.status != "superseded":
+                _hide_summaries(memory, event.id, event.at)
         case events.MemoryRestored():
             _restore(memory, event.id)
         case events.MemoryEdited():
             edited: n.Memory = graph.get(event.id, n.Memory)
             _edit(edited, event)
             graph.veil(edited)
+            graph.await_gist(edited)
             if edited.ttl_s is not None:
                 _hide_summaries(memory, edited.id, event.at)
         case events.EntityAdded():
@@ -88,11 +97,32 @@ def apply(memory: UserMemory, event: events.Event) -> None:  # noqa: C901 (one b
             graph.add(n.Topic(event.id, event.name, event.at))
         case events.SummaryAdded():
             _summary(memory, event)
+        case events.RelationshipMoved():
+            relationships.apply_move(memory, event)
+        case events.TiesRemoved():
+            relationships.apply_untied(memory, event)
+        case events.Reflected():
+            reflection.apply_reflected(memory, event)
+        case events.ProfileSet():
+            owner: n.User = graph.get(n.USER_NODE, n.User)
+            owner.profile = event.profile
+        case events.ModelBudgetSpent():
+            owner = graph.get(n.USER_NODE, n.User)
+            if owner.model_spent_at is None:
+                owner.model_spent_at = event.at
         case events.Touched():
             for node_id in event.ids:
                 _touch(memory, node_id, event.at)
         case events.VectorsSet():
             memory.replace_vectors(event.embedder, event.dim, event.ids, event.vectors)
+        case (
+            events.GroupFormed()
+            | events.MemberJoined()
+            | events.MemberLeft()
+            | events.GroupJoined()
+            | events.GroupLeft()
+        ):
+            groups.apply(memory, event)
         case _:
             assert_never(event)
 
@@ -188,7 +218,9 @@ def _retire(
         msg = f"{memory_id} cannot be retired to status 'active'"
         raise InvariantError(msg)
     memory.graph.deactivate(old)
-    old.status, old.retired_why = status, why
+    old.status, old.retired_why, old.faded, old.gist = status, why, False, None
+    old.away_at = None
+    memory.graph.await_gist(old)
     if status in {"superseded", "expired"}:  # no longer believed; the other two are only put away
         old.retired_at = at
         old.end_learned = old.valid_to is None
@@ -197,10 +229,20 @@ def _retire(
             old.valid_to = old.valid_from  # it never held: an empty interval, not a negative one
     if status == "superseded":  # it stays part of what was said, but what holds now is another
         for summary in _citing(memory, memory_id):
-            if not isinstance(memory.graph.node(summary.of), n.Session):
+            if summary.gist:  # it is not made anew as it is; what is left of it is told anew
+                _take_back(memory, summary, at)
+            elif not isinstance(memory.graph.node(summary.of), n.Session):
                 _make_stale(memory, summary)
-    else:
-        _hide_summaries(memory, memory_id, at)
+
+
+def _fade(memory: UserMemory, memory_id: str) -> None:
+    """An archived memory was not asked to be hidden: what tells of it goes on telling."""
+    old: n.Memory = memory.graph.get(memory_id, n.Memory)
+    if old.status != "archived":
+        msg = f"{memory_id} has faded, but is {old.status}"
+        raise InvariantError(msg)
+    old.faded = True
+    memory.graph.await_gist(old)
 
 
 def _citing(memory: UserMemory, node_id: str) -> list[n.Summary]:
@@ -214,9 +256,34 @@ def _hide_summaries(memory: UserMemory, memory_id: str, at: float) -> None:
     was put away, or will be, must not answer in their words. They are made anew without it."""
     graph = memory.graph
     for node_id in (memory_id, *(source for source, _ in graph.out(memory_id, n.DERIVED_FROM))):
-        for summary in _citing(memory, node_id):
+        _hide_citing(memory, node_id, at)
+
+
+def _hide_citing(memory: UserMemory, node_id: str, at: float) -> None:
+    """Retire the summaries that derive from a node, and what derives from these: an insight may say
+    the same still, though the summary that it was made of has been replaced."""
+    graph = memory.graph
+    for tail, _ in list(graph.into(node_id, n.DERIVED_FROM)):
+        summary = graph.node(tail)
+        if not isinstance(summary, n.Summary):
+            continue
+        if summary.retired_at is None and summary.gist:
+            _take_back(memory, summary, at)
+        elif summary.retired_at is None:
             summary.retired_at = at
             graph.outdate(summary)
+        _hide_citing(memory, tail, at)
+
+
+def _take_back(memory: UserMemory, summary: n.Summary, at: float) -> None:
+    """Retire a gist; the memories in it that may still be told wait for another."""
+    summary.retired_at = at
+    memory.graph.outdate(summary)
+    for source, _ in memory.graph.out(summary.id, n.DERIVED_FROM):
+        told = memory.graph.node(source)
+        if isinstance(told, n.Memory) and told.gist == summary.id:
+            told.gist = None
+            memory.graph.await_gist(told)
 
 
 def _make_stale(memory: UserMemory, summary: n.Summary) -> None:
@@ -229,6 +296,8 @@ def _restore(memory: UserMemory, memory_id: str) -> None:
     if kept.end_learned:
         kept.valid_to = None
     kept.status, kept.retired_at, kept.retired_why, kept.end_learned = "active", None, "", False
+    kept.away_at, kept.faded, kept.gist = None, False, None
+    memory.graph.await_gist(kept)
     memory.graph.activate(kept)
     memory.graph.veil(kept)
     for subject in _subjects(memory, memory_id):
@@ -238,15 +307,17 @@ def _restore(memory: UserMemory, memory_id: str) -> None:
 
 
 def _subjects(memory: UserMemory, memory_id: str) -> list[str]:
-    """Return what a memory may be in the summary of: the user, its topics, its sessions."""
+    """Return what a memory may be in a summary of: the user, its topics, sessions, entities."""
     graph = memory.graph
     turns = (graph.node(source) for source, _ in graph.out(memory_id, n.DERIVED_FROM))
     sessions = dict.fromkeys(turn.session for turn in turns if isinstance(turn, n.Message))
-    return [n.USER_NODE, *(topic for topic, _ in graph.out(memory_id, n.IN_TOPIC)), *sessions]
+    topics = (topic for topic, _ in graph.out(memory_id, n.IN_TOPIC))
+    entities = (entity for entity, _ in graph.out(memory_id, n.CONTAINS_ENTITY))
+    return [n.USER_NODE, *topics, *sessions, *entities]
 
 
 def _edit(memory: n.Memory, event: events.MemoryEdited) -> None:
-    for field in ("importance", "confidence", "pinned", "ttl_s", "tags", "metadata"):
+    for field in ("importance", "confidence", "pinned", "backed", "ttl_s", "tags", "metadata"):
         if (value := getattr(event, field)) is not msgspec.UNSET:
             setattr(memory, field, value)
 
@@ -285,6 +356,8 @@ def _summary(memory: UserMemory, event: events.SummaryAdded) -> None:
         replaced: n.Summary = graph.get(old, n.Summary)
         replaced.retired_at = event.at
         graph.outdate(replaced)
+        for made_of_it in _citing(memory, old):
+            _make_stale(memory, made_of_it)
     graph.add(
         n.Summary(
             event.id,
@@ -294,11 +367,21 @@ def _summary(memory: UserMemory, event: events.SummaryAdded) -> None:
             event.from_at,
             event.to_at,
             covers=event.covers,
+            gist=event.gist,
+            order=event.order,
+            focus=event.focus,
         )
     )
+    owner = reflection.owner_of(memory)
+    if event.focus in owner.foci:
+        owner.foci = tuple(focus for focus in owner.foci if focus != event.focus)
     graph.link(event.id, event.of, n.Edge(n.SUMMARIZES, 1.0, event.at))
     for source in event.sources:
         graph.link(event.id, source, n.Edge(n.DERIVED_FROM, 1.0, event.at))
+        if event.gist:
+            told: n.Memory = graph.get(source, n.Memory)
+            told.gist = event.id
+            graph.await_gist(told)
     for entity in event.entities:  # not counted as mentions: its sources are, and it is made anew
         graph.get(entity, n.Entity)
         graph.link(event.id, entity, n.Edge(n.CONTAINS_ENTITY, 1.0, event.at))

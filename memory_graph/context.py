@@ -23,6 +23,7 @@ HEADINGS = (
     ("Summaries", "summary", (None,)),
     ("Said", "message", (None,)),
 )
+RELATIONSHIPS = "Relationships"
 EQUAL_RELEVANCE = 0.1  # scores that round to the same multiple of it are equally relevant
 MAX_SOURCES = 3  # named in a line
 MIN_CUT_TOKENS = 12  # a line cut shorter than this says nothing
@@ -37,7 +38,7 @@ class Context(msgspec.Struct, frozen=True):
         text: the block.
         tokens: its exact size by the counter that was given.
         hits: those that it shows, best first.
-        left_out: statements that did not fit.
+        left_out: statements and relationships that did not fit.
     """
 
     text: str
@@ -51,6 +52,7 @@ def assemble(
     budget_tokens: int,
     count_tokens: Callable[[str], int],
     show_time: Callable[[float], str],
+    relationships: Sequence[str] = (),
 ) -> Context:
     """Return the block of as many hits, best first, as fit in `budget_tokens`.
 
@@ -63,8 +65,10 @@ def assemble(
         budget_tokens: the bound on `count_tokens(text)` of the result, at least 1.
         count_tokens: tokens of a text for the model that will read it.
         show_time: how to show a time in seconds.
+        relationships: lines that go before the hits, as far as they fit, the first ones first.
     """
     block = _Block(budget_tokens, count_tokens)
+    dropped = sum(not block.add_relationship(line) for line in relationships)
     left: list[tuple[int, Statement]] = []
     for place, statement in enumerate(sorted(merged(hits), key=_order)):
         line = _line(statement, statement.hit.text, show_time)
@@ -74,7 +78,7 @@ def assemble(
         if _add_cut(block, place, statement, show_time):
             left.remove((place, statement))
             break
-    dropped = block.keep_budget()
+    dropped += block.keep_budget()
     text = block.text()
     tokens = count_tokens(text) if text else 0
     return Context(text, tokens, tuple(hit for _, hit, _ in block.lines), len(left) + dropped)
@@ -94,8 +98,19 @@ class _Block:
         self.lines: list[tuple[int, Hit, str]] = []
         self._budget, self._count = budget_tokens, count_tokens
         self._headings: set[str] = set()
+        self._relationships: list[str] = []
         # The sum over the lines bounds the whole, and costs less than counting that each time.
         self._most, self._is_exact = 0, True
+
+    def add_relationship(self, line: str) -> bool:
+        """Add a line about a relationship if it fits; they come before any other."""
+        self._relationships.append(f"- {' '.join(line.split())}")
+        size = self._count(self.text())
+        if size > self._budget:
+            del self._relationships[-1]
+            return False
+        self._most, self._is_exact = size, True
+        return True
 
     def add(self, place: int, hit: Hit, line: str) -> bool:
         """Add a line if it fits."""
@@ -131,6 +146,8 @@ class _Block:
         if more is not None:
             lines = sorted([*lines, more], key=lambda entry: entry[0])
         blocks = []
+        if self._relationships:
+            blocks.append("\n".join([f"{RELATIONSHIPS}:", *self._relationships]))
         for heading, _, _ in HEADINGS:
             under = [line for _, hit, line in lines if _heading(hit) == heading]
             if under:
@@ -143,6 +160,9 @@ class _Block:
         dropped = 0
         while self.lines and self._count(self.text()) > self._budget:
             self.lines.pop()
+            dropped += 1
+        while self._relationships and self._count(self.text()) > self._budget:
+            self._relationships.pop()
             dropped += 1
         return dropped
 

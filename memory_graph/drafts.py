@@ -47,6 +47,8 @@ class MemoryDraft(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `slot` names what it is about, `"<subject>|<predicate>"` casefolded, for conflict rules.
     `polarity` is 1, or -1 for a negation or retraction of that slot ("no longer has a dog").
+    `held_at` is a later moment than `valid_from` at which it still held ("moved here last week" did
+    when it was said).
     `event` is the id of what happened in the world, the same for all who know of it; `heard` are
     the users who told it on, from the first witness to the one who told this user (empty: seen).
     `vector` is float32 little endian bytes, set by the service before it reaches the shard.
@@ -60,6 +62,7 @@ class MemoryDraft(msgspec.Struct, frozen=True, omit_defaults=True):
     polarity: int = 1
     valid_from: float | None = None
     valid_to: float | None = None
+    held_at: float | None = None
     provenance: Provenance = "witnessed"
     told_by: str | None = None
     event: str | None = None
@@ -90,7 +93,7 @@ def checked(draft: MemoryDraft) -> MemoryDraft:
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as exc:
         msg = f"a model made a memory that cannot be kept: {exc}"
         raise InvalidValueError(msg) from None
-    times = [sound.valid_from, sound.valid_to, sound.ttl_s]
+    times = [sound.valid_from, sound.valid_to, sound.held_at, sound.ttl_s]
     for relation in sound.relations:
         times += [relation.valid_from, relation.valid_to]
     shares = [sound.confidence, sound.importance, *(r.confidence for r in sound.relations)]

@@ -111,6 +111,15 @@ class FilterError(InputError):
     """A filter has an unknown operator or field, a wrong type, or too many levels."""
 
 
+class QueryError(InputError):
+    """A graph query is malformed, does something that is not reading, or fails while it runs."""
+
+
+class QueryLimitError(InputError):
+    """A graph query took more time or memory than it may, or the graph is too large for queries;
+    it was ended and changed nothing."""
+
+
 class ConfigError(InputError):
     """A setting is unknown, or its value is out of range."""
 
@@ -186,6 +195,16 @@ class DataFolderLockedError(StorageError):
 
 class DataFolderError(StorageError):
     """The folder is no data folder, or was written by a newer format."""
+
+
+class WorldFileError(StorageError):
+    """A file is no exported world, is damaged or cut short, or of a newer format. Nothing of it was
+    imported."""
+
+
+class BackupError(StorageError):
+    """What is to be restored is no backup, incomplete, damaged, or of a newer version. Nothing of
+    it was restored."""
 
 
 class JournalDamagedError(StorageError):

@@ -13,12 +13,14 @@ from typing import TypeAlias
 import msgspec
 
 from reverie.memory_graph.nodes import (
+    Dimension,
     MemoryKind,
     Metadata,
     Provenance,
     Status,
     TurnStatus,
 )
+from reverie.memory_graph.profile import Profile
 
 JOURNAL_FORMAT = 1
 
@@ -91,12 +93,16 @@ class MemoryAdded(_Event, frozen=True, kw_only=True, tag="memory"):
 
 class MemoryRetired(_Event, frozen=True, kw_only=True, tag="retired"):
     """A memory stopped being believed (`superseded`, `expired`) or was put away (`archived`,
-    `quarantined`). It stays in the graph and in the history."""
+    `quarantined`). It stays in the graph and in the history. One that is archived as `faded` was
+    not asked to be hidden: see nodes.Memory. `dated`: when it was put away is kept, as journals of
+    earlier versions, and the snapshots that were made of them, do not."""
 
     id: str
     status: Status
     valid_to: float | None = None
     reason: str = ""
+    faded: bool = False
+    dated: bool = False
 
 
 class MemoryRestored(_Event, frozen=True, kw_only=True, tag="restored"):
@@ -114,6 +120,7 @@ class MemoryEdited(_Event, frozen=True, kw_only=True, tag="edited"):
     importance: float | msgspec.UnsetType = msgspec.UNSET
     confidence: float | msgspec.UnsetType = msgspec.UNSET
     pinned: bool | msgspec.UnsetType = msgspec.UNSET
+    backed: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     ttl_s: float | msgspec.UnsetType | None = msgspec.UNSET
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     metadata: Metadata | msgspec.UnsetType | None = msgspec.UNSET
@@ -167,7 +174,8 @@ class TopicAdded(_Event, frozen=True, kw_only=True, tag="topic"):
 class SummaryAdded(_Event, frozen=True, kw_only=True, tag="summary"):
     """A summary was made of `of` (a session, topic or the user) from `sources`. Summaries in
     `replaces` are retired by it. `covers` is how far it had read: the session's messages, or the
-    highest number of a memory."""
+    highest number of a memory. A `gist` is of memories that have faded; one of an `order` above 1
+    an insight, about the entity `focus` or the user."""
 
     id: str
     text: str
@@ -179,6 +187,50 @@ class SummaryAdded(_Event, frozen=True, kw_only=True, tag="summary"):
     entities: tuple[str, ...] = ()
     vector: bytes | None = None
     covers: int = 0
+    gist: bool = False
+    order: int = 1
+    focus: str | None = None
+
+
+class ProfileSet(_Event, frozen=True, kw_only=True, tag="profile"):
+    """The limits of the owner are these from now on; None lifts all."""
+
+    profile: Profile | None = None
+
+
+class ModelBudgetSpent(_Event, frozen=True, kw_only=True, tag="spent"):
+    """A turn was extracted by rules alone, for the owner's budget of model calls was spent."""
+
+
+class RelationshipMoved(_Event, frozen=True, kw_only=True, tag="moved"):
+    """The owner's relationship to an entity moved in one dimension, from the decayed value `was` to
+    `value`. What the dimension is comes with it, so that replay needs no configuration. `moved_at`
+    is when it happened (None: when it was recorded); `source` the memory or message behind it."""
+
+    other: str
+    name: str
+    dimension: Dimension
+    by: float
+    was: float
+    value: float
+    moved_at: float | None = None
+    reason: str = ""
+    source: str | None = None
+
+
+class TiesRemoved(_Event, frozen=True, kw_only=True, tag="untied"):
+    """Everything that ties the owner's graph to an entity is gone for good: the relationship, typed
+    relations and co-occurrences; and the entity itself if nothing else is linked to it."""
+
+    other: str
+
+
+class Reflected(_Event, frozen=True, kw_only=True, tag="reflected"):
+    """A reflection began, of the memories up to number `covers`: an insight about each of `foci`
+    (entities) is to be made."""
+
+    covers: int
+    foci: tuple[str, ...] = ()
 
 
 class Touched(_Event, frozen=True, kw_only=True, tag="touched"):
@@ -196,6 +248,40 @@ class VectorsSet(_Event, frozen=True, kw_only=True, tag="vectors"):
     vectors: bytes  # float32 little endian, shape (len(ids), dim)
 
 
+class GroupFormed(_Event, frozen=True, kw_only=True, tag="group"):
+    """This is the graph of a group, from now on."""
+
+    name: str
+
+
+class MemberJoined(_Event, frozen=True, kw_only=True, tag="member"):
+    """A user joined the group whose graph this is, with its `history` or only what comes after."""
+
+    member: str
+    history: bool = False
+
+
+class MemberLeft(_Event, frozen=True, kw_only=True, tag="member_left"):
+    """A user left the group whose graph this is. With `forget`, it no longer knows either what it
+    knew as a member."""
+
+    member: str
+    forget: bool = False
+
+
+class GroupJoined(_Event, frozen=True, kw_only=True, tag="joined"):
+    """The owner became a member of a group."""
+
+    group: str
+
+
+class GroupLeft(_Event, frozen=True, kw_only=True, tag="left"):
+    """The owner left a group; see `MemberLeft`."""
+
+    group: str
+    forget: bool = False
+
+
 Event: TypeAlias = (
     SessionOpened
     | MessageAdded
@@ -210,8 +296,18 @@ Event: TypeAlias = (
     | RelationRetired
     | TopicAdded
     | SummaryAdded
+    | RelationshipMoved
+    | TiesRemoved
+    | Reflected
+    | ProfileSet
+    | ModelBudgetSpent
     | Touched
     | VectorsSet
+    | GroupFormed
+    | MemberJoined
+    | MemberLeft
+    | GroupJoined
+    | GroupLeft
 )
 
 _encoder = msgspec.msgpack.Encoder()

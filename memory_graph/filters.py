@@ -79,6 +79,9 @@ FIELDS: dict[str, Getter] = {
     "confidence": _attribute("confidence"),
     "provenance": _attribute("provenance"),
     "told_by": _attribute("told_by"),
+    "event": _attribute("event"),
+    "heard": _attribute("heard"),
+    "hops": lambda _, node: len(node.heard) if isinstance(node, n.Memory) else None,
     "pinned": _attribute("pinned"),
     "slot": _attribute("slot"),
     "tags": _attribute("tags"),
@@ -89,8 +92,10 @@ FIELDS: dict[str, Getter] = {
     "entities": _linked(n.CONTAINS_ENTITY),
     "topics": _linked(n.IN_TOPIC),
 }
-_SEVERAL = frozenset({"tags", "entities", "topics"})
-_NUMBERS = frozenset({"at", "recorded_at", "valid_from", "valid_to", "importance", "confidence"})
+_SEVERAL = frozenset({"heard", "tags", "entities", "topics"})
+_NUMBERS = frozenset(
+    {"at", "recorded_at", "valid_from", "valid_to", "importance", "confidence", "hops"}
+)
 
 
 def _comparable(a: object, b: object) -> bool:

@@ -98,17 +98,24 @@ class MemoryGraph:
         relations: relation id -> (head, tail).
         counters: highest number given per kind letter.
         topics: normalised name of a topic -> its id.
-        summaries: id of a session, topic or the user -> its newest summary, also a retired one.
+        happened: id of what happened in the world -> the memories of it, oldest first, also those
+            that have ended.
+        summaries: what a summary is of (`Summary.subject`) -> the newest, also a retired one.
         outdated: those whose newest summary is stale, or was retired with nothing in its place.
         edge_count: number of edges.
+        active: number of active memories, and `active_bytes`, the UTF-8 bytes of their texts.
+        waiting: ids of the memories that have faded and are in no gist yet.
         veiled: texts that a reader of now may not see: memories that are not active or whose time
             may run out, and replaced summaries. All others are visible.
     """
 
     __slots__ = (
+        "active",
+        "active_bytes",
         "counters",
         "edge_count",
         "externals",
+        "happened",
         "longest_name",
         "names",
         "nx",
@@ -120,6 +127,7 @@ class MemoryGraph:
         "summaries",
         "topics",
         "veiled",
+        "waiting",
     )
 
     def __init__(self) -> None:
@@ -130,9 +138,13 @@ class MemoryGraph:
         self.externals: dict[str, str] = {}
         self.slots: dict[str, list[str]] = {}
         self.topics: dict[str, str] = {}
+        self.happened: dict[str, tuple[str, ...]] = {}
         self.summaries: dict[str, str] = {}
         self.outdated: set[str] = set()
         self.veiled: set[str] = set()
+        self.waiting: set[str] = set()
+        self.active = 0
+        self.active_bytes = 0
         self.statements: dict[int, tuple[str, ...]] = {}
         self.relations: dict[str, tuple[str, str]] = {}
         self.counters: dict[str, int] = {}
@@ -168,14 +180,19 @@ class MemoryGraph:
                 self._name(name_key(node.name), node.id)
                 node.aliases = tuple(a for a in node.aliases if self.name(a, node.id))
             case n.Memory():
+                if node.event is not None:
+                    self.happened[node.event] = (*self.happened.get(node.event, ()), node.id)
                 if node.status == "active":
                     self.activate(node)
                 self.veil(node)
+                self.await_gist(node)
             case n.Topic():
                 self.topics.setdefault(name_key(node.name), node.id)
+            case n.Summary() if node.gist:
+                self.outdate(node)
             case n.Summary():
-                self.summaries[node.of] = node.id
-                self.outdated.discard(node.of)
+                self.summaries[node.subject] = node.id
+                self.outdated.discard(node.subject)
                 self.outdate(node)
             case _:  # it has no name and no index of its own
                 pass
@@ -249,10 +266,11 @@ class MemoryGraph:
         if memory.slot:
             insort(self.slots.setdefault(memory.slot, []), memory.id, key=number)
         said = _statement(memory.text)
-        known = self.statements.get(said)
-        self.statements[said] = (
-            (memory.id,) if known is None else tuple(sorted({*known, memory.id}, key=number))
-        )
+        known = self.statements.get(said, ())
+        if memory.id not in known:
+            self.statements[said] = tuple(sorted((*known, memory.id), key=number))
+            self.active += 1
+            self.active_bytes += len(memory.text.encode("utf-8", "surrogatepass"))
 
     def deactivate(self, memory: n.Memory) -> None:
         """Take a memory that is no longer active out of those indices."""
@@ -262,7 +280,11 @@ class MemoryGraph:
                 del self.slots[memory.slot]
         self.veiled.add(memory.id)
         said = _statement(memory.text)
-        if rest := tuple(i for i in self.statements.get(said, ()) if i != memory.id):
+        known = self.statements.get(said, ())
+        if memory.id in known:
+            self.active -= 1
+            self.active_bytes -= len(memory.text.encode("utf-8", "surrogatepass"))
+        if rest := tuple(i for i in known if i != memory.id):
             self.statements[said] = rest
         else:
             self.statements.pop(said, None)
@@ -274,13 +296,21 @@ class MemoryGraph:
         else:
             self.veiled.add(memory.id)
 
+    def await_gist(self, memory: n.Memory) -> None:
+        """Keep `waiting` true after a change of what a memory has become."""
+        may_be_told = memory.status == "archived" and memory.faded and memory.ttl_s is None
+        if may_be_told and memory.gist is None:
+            self.waiting.add(memory.id)
+        else:
+            self.waiting.discard(memory.id)
+
     def outdate(self, summary: n.Summary) -> None:
         """Keep `veiled` and `outdated` true after a change of a summary."""
         if summary.retired_at is not None:
             self.veiled.add(summary.id)
-        is_newest = self.summaries.get(summary.of) == summary.id
+        is_newest = self.summaries.get(summary.subject) == summary.id
         if is_newest and (summary.stale or summary.retired_at is not None):
-            self.outdated.add(summary.of)
+            self.outdated.add(summary.subject)
 
     def saying(self, text: str) -> list[n.Memory]:
         """Return the active memories that say exactly this (after normalisation), oldest first."""
@@ -307,6 +337,28 @@ class MemoryGraph:
             if not known:
                 self.count(edge.id)
             self.relations[edge.id] = (tail, head)
+
+    def unlink(self, tail: str, head: str, edge: n.Edge | n.Relation) -> None:
+        """Remove an edge for good; the id of a relation is not given again."""
+        key = edge.id if isinstance(edge, n.Relation) else edge.kind
+        self.nx.remove_edge(tail, head, key)
+        self.edge_count -= 1
+        self.relations.pop(key, None)
+
+    def remove_entity(self, entity_id: str) -> None:
+        """Remove an entity that nothing is linked to, with its names; its id is not given again.
+
+        Raises:
+            InvariantError: it is no entity, or has an edge.
+        """
+        entity: n.Entity = self.get(entity_id, n.Entity)
+        if self.degree(entity_id):
+            msg = f"{entity_id!r} is linked to other nodes"
+            raise InvariantError(msg)
+        for name in (entity.name, *entity.aliases):
+            if self.names.get(name_key(name)) == entity_id:
+                del self.names[name_key(name)]
+        self.nx.remove_node(entity_id)
 
     def edge(self, tail: str, head: str, key: str) -> n.Edge | n.Relation | None:
         """Return the struct of an edge, or None."""
@@ -356,6 +408,12 @@ class MemoryGraph:
             for box in keyed.values():
                 if box.data.kind == kind:  # type: ignore[union-attr]
                     yield other, cast("n.Edge | n.Relation", box.data)
+
+    def leaving(self, node_id: str) -> Iterator[tuple[str, n.Edge | n.Relation]]:
+        """Iterate over (head, edge) of all edges that leave a node."""
+        for head, keyed in self.nx._succ[node_id].items():  # noqa: SLF001
+            for box in keyed.values():
+                yield head, cast("n.Edge | n.Relation", box.data)
 
     def heads_by_kind(self, node_id: str) -> dict[str, list[str]]:
         """Return the nodes that the edges of a node lead to, by kind of edge."""

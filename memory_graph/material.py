@@ -22,7 +22,7 @@ from reverie.memory_graph.text import terms
 if TYPE_CHECKING:
     from reverie.memory_graph.state import UserMemory
 
-Subject: TypeAlias = Literal["session", "topic", "user", "talk"]
+Subject: TypeAlias = Literal["session", "topic", "user", "talk", "faded", "insight"]
 
 MAX_CANDIDATES = 48  # that are compared with each other
 MAX_SOURCES = 40  # of them that leave the shard, for a language model
@@ -70,6 +70,16 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     told_by: str | None = None
 
 
+class Regularity(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What `count` of `total` sources of an insight have in common: they mention `name`
+    ("together"), were told by `name` ("told"), or were "pleasant" or "unpleasant"."""
+
+    kind: str
+    count: int
+    total: int
+    name: str = ""
+
+
 class Material(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a summary is made of.
 
@@ -85,6 +95,9 @@ class Material(msgspec.Struct, frozen=True, omit_defaults=True):
         covers: as of `nodes.Summary`.
         follows: the summary that was the newest of the subject; empty when there was none.
         max_tokens: about how long the text may be (see `size`).
+        order: as of `nodes.Summary`, likewise.
+        focus: the entity that an insight is about; empty otherwise.
+        regularities: what happens again and again in the sources of an insight.
     """
 
     subject: Subject
@@ -98,12 +111,15 @@ class Material(msgspec.Struct, frozen=True, omit_defaults=True):
     covers: int = 0
     follows: str = ""
     max_tokens: int = 200
+    order: int = 1
+    focus: str = ""
+    regularities: tuple[Regularity, ...] = ()
 
 
 class Candidate(msgspec.Struct, gc=False):
-    """A memory or turn that may be told; `own` is what it is worth by itself."""
+    """A memory, turn or insight that may be told; `own` is what it is worth by itself."""
 
-    node: n.Memory | n.Message
+    node: n.Memory | n.Message | n.Summary
     text: str
     at: float
     own: float
@@ -123,13 +139,18 @@ def size(text: str) -> int:
 
 
 def feeds(memory: UserMemory, node_id: str) -> bool:
-    """Return whether a memory or turn may be told in a summary."""
+    """Return whether a memory or turn may be told in a summary, or a summary in an insight."""
     node = memory.graph.node(node_id)
+    if isinstance(node, n.Summary):
+        return node.retired_at is None
     if isinstance(node, n.Memory):
-        return node.status == "active" and node.ttl_s is None
-    return isinstance(node, n.Message) and all(
-        m.status == "active" and m.ttl_s is None for m in made_of(memory, node_id)
-    )
+        return _may_be_told(node)
+    return isinstance(node, n.Message) and all(map(_may_be_told, made_of(memory, node_id)))
+
+
+def _may_be_told(memory: n.Memory) -> bool:
+    """Also what has faded: it was archived for want of room, and nobody asked that it be hidden."""
+    return (memory.status == "active" or memory.faded) and memory.ttl_s is None
 
 
 def made_of(memory: UserMemory, message_id: str) -> list[n.Memory]:
@@ -277,7 +298,8 @@ def source(candidate: Candidate) -> Source:
             node.kind,
             told_by=node.told_by if node.provenance == "told" else None,
         )
-    return Source(node.id, candidate.text, candidate.at, stamp(node.text), speaker=node.speaker)
+    speaker = node.speaker if isinstance(node, n.Message) else None
+    return Source(node.id, candidate.text, candidate.at, stamp(node.text), speaker=speaker)
 
 
 def made(

@@ -48,6 +48,8 @@ def reasons(
     weights, parts, node_id = asked.weights, found.parts, found.node.id
     is_turn = isinstance(found.node, n.Message)
     reasons: list[str] = []
+    if isinstance(found.node, n.Summary) and found.node.order > 1:
+        reasons.append(_insight(memory, found.node))
     if parts.get("meaning", 0.0) > 0.1 * weights["meaning"]:
         reasons.append(f"similar in meaning ({found.cosine:.2f})")
     if words:
@@ -64,15 +66,38 @@ def reasons(
     there = asked.reached.get(node_id)
     if there is not None and there.came_from is not None:
         reasons.append(_path(memory, node_id, asked.reached))
-    if "outdated" in parts and is_turn:
-        reasons.append("what it says was replaced later")
-    elif "outdated" in parts:
-        reasons.append("the time for which it holds is over")
-    if isinstance(found.node, n.Memory) and found.node.retired_at is not None:
-        reasons.append(f"no longer holds ({found.node.retired_why or found.node.status})")
+    reasons += _validity(found)
     if not reasons:
         reasons.append("recent" if "recency" in parts else "important")
+    if isinstance(found.node, n.Memory) and found.node.heard:
+        reasons.append(_chain(found.node.heard))
     return reasons
+
+
+def _validity(found: Scored) -> list[str]:
+    """Say whether what a text says is over."""
+    lines: list[str] = []
+    if "outdated" in found.parts:
+        is_turn = isinstance(found.node, n.Message)
+        over = "what it says was replaced later", "the time for which it holds is over"
+        lines.append(over[0] if is_turn else over[1])
+    if isinstance(found.node, n.Memory) and found.node.retired_at is not None:
+        lines.append(f"no longer holds ({found.node.retired_why or found.node.status})")
+    return lines
+
+
+def _chain(heard: Sequence[str]) -> str:
+    """Say who told it on: "told by Bo, who had it from Ana"."""
+    last, *before = heard[::-1]
+    return f"told by {last}" + "".join(f", who had it from {name}" for name in before)
+
+
+def _insight(memory: UserMemory, insight: n.Summary) -> str:
+    """Say what an insight was drawn from: "insight about Bo from 7 memories"."""
+    count = sum(1 for _ in memory.graph.out(insight.id, n.DERIVED_FROM))
+    if insight.focus is None:
+        return f"insight from {count} insights"
+    return f"insight about {memory.display(insight.focus)} from {count} memories"
 
 
 def _wanted(question: str) -> str:

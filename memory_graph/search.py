@@ -476,7 +476,8 @@ class _Look:
             if present and is_outdated(self.memory, node):
                 outdated = weights["outdated"]
         else:
-            at, summary = node.to_at, weights["summary"]
+            # Nothing that answers tells better what has faded.
+            at, summary = node.to_at, 0.0 if node.gist else weights["summary"]
         recency = weights["recency"] * decay.recency(at, now)
         found = self.states[node_id] = _State(node, at, recency, importance, outdated, summary)
         return found

@@ -24,7 +24,8 @@ Link = tuple[str, str, n.Edge | n.Relation]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """Everything that cannot be derived. `vectors` is float32 little endian, (ids, dim)."""
+    """Everything that cannot be derived. `vectors` is float32 little endian, (ids, dim); `bonds`
+    are (entity id, relationship) in the order in which they moved last."""
 
     format: int
     seq: int
@@ -35,6 +36,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     dim: int
     vector_ids: list[str]
     vectors: bytes
+    bonds: list[tuple[str, n.Bond]] = []
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -55,16 +57,17 @@ def encode_snapshot(memory: UserMemory) -> bytes:
             0 if memory.vectors is None else memory.vectors.dim,
             ids,
             vectors,
+            list(memory.bonds.items()),
         )
     )
 
 
-def decode_snapshot(data: bytes, *, exact_limit: int = 4000) -> UserMemory:
-    """Return the state that `encode_snapshot` wrote.
+def read_snapshot(data: bytes) -> Snapshot:
+    """Return what `encode_snapshot` wrote, as it stands there.
 
     Raises:
         DataFolderError: it is of a newer format.
-        InvariantError: the bytes are no snapshot, or do not hang together.
+        InvariantError: the bytes are no snapshot.
     """
     try:
         snap = _decoder.decode(data)
@@ -77,6 +80,17 @@ def decode_snapshot(data: bytes, *, exact_limit: int = 4000) -> UserMemory:
             f"this version reads up to {SNAPSHOT_FORMAT}"
         )
         raise DataFolderError(msg, found=snap.format, supported=SNAPSHOT_FORMAT)
+    return snap
+
+
+def decode_snapshot(data: bytes, *, exact_limit: int = 4000) -> UserMemory:
+    """Return the state that `encode_snapshot` wrote.
+
+    Raises:
+        DataFolderError: it is of a newer format.
+        InvariantError: the bytes are no snapshot, or do not hang together.
+    """
+    snap = read_snapshot(data)
     memory = UserMemory(embedder=snap.embedder, exact_limit=exact_limit)
     memory.seq = snap.seq
     graph = memory.graph
@@ -90,6 +104,7 @@ def decode_snapshot(data: bytes, *, exact_limit: int = 4000) -> UserMemory:
     for tail, head, edge in snap.edges:
         graph.link(tail, head, edge, known=True)
     graph.counters = dict(snap.counters)
+    memory.bonds = dict(snap.bonds)
     if snap.dim:
         memory.vectors = VectorIndex.restore(
             snap.dim, snap.vector_ids, snap.vectors, exact_limit=exact_limit
@@ -106,6 +121,8 @@ def state_digest(memory: UserMemory) -> str:
         digest.update(_encoder.encode(node))
     for link in sorted(graph.edges(), key=_edge_key):
         digest.update(_encoder.encode(link))
+    if memory.bonds:
+        digest.update(_encoder.encode(list(memory.bonds.items())))
     if memory.vectors is not None:
         ids, data = memory.vectors.export()
         step = 4 * memory.vectors.dim

@@ -8,7 +8,7 @@ import numpy as np
 
 from reverie.memory_graph.errors import InvariantError
 from reverie.memory_graph.graph import MemoryGraph
-from reverie.memory_graph.nodes import Entity, Memory, Message, Summary
+from reverie.memory_graph.nodes import Bond, Entity, Memory, Message, Summary
 from reverie.memory_graph.passages import Passages
 from reverie.memory_graph.vectors import VectorIndex
 from reverie.memory_graph.words import WordIndex
@@ -18,6 +18,8 @@ from reverie.memory_graph.words import WordIndex
 NODE_BYTES = 900
 EDGE_BYTES = 480
 USER_BYTES = 20_000
+BOND_BYTES = 600
+MOVE_BYTES = 360
 
 
 class UserMemory:
@@ -30,9 +32,11 @@ class UserMemory:
         passages: where each of these texts stands; follows from the others.
         embedder: id of the embedder that made the vectors; None while there are none.
         seq: sequence of the last applied event.
+        bonds: how the owner stands to others, by entity id; the one that moved last is the last.
     """
 
     __slots__ = (
+        "bonds",
         "embedder",
         "exact_limit",
         "graph",
@@ -52,6 +56,7 @@ class UserMemory:
         self.exact_limit = exact_limit
         self.seq = 0
         self.text_bytes = 0
+        self.bonds: dict[str, Bond] = {}
 
     def index(self, node_id: str, text: str | None, vector: bytes | None) -> None:
         """Add a node's text and vector (float32 little endian) to the indices; None adds none.
@@ -102,7 +107,9 @@ class UserMemory:
         vectors = 0 if self.vectors is None else self.vectors.size_bytes
         graph = len(self.graph) * NODE_BYTES + self.graph.edge_count * EDGE_BYTES
         indices = vectors + self.words.size_bytes + self.passages.size_bytes
-        return USER_BYTES + graph + self.text_bytes + indices
+        moves = sum(len(bond.moves) for bond in self.bonds.values())
+        bonds = BOND_BYTES * len(self.bonds) + MOVE_BYTES * moves
+        return USER_BYTES + graph + self.text_bytes + indices + bonds
 
 
 def as_bytes(vector: np.ndarray[tuple[int], np.dtype[np.float32]]) -> bytes:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from reverie.memory_graph import graph as g, nodes as n
+from reverie.memory_graph import gist, graph as g, nodes as n, reflection
 from reverie.memory_graph.material import (
     Material,
     candidates,
@@ -55,6 +55,10 @@ class SummaryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
         memories: new ones of the user, and a tenth of all.
         everything: whatever has changed is due, of all sessions.
         max_tokens: of each summary, about.
+        reflect_at: importance gathered from which on the user reflects (see reflection.py); None
+            never, unless the user's profile says so.
+        kinds: what is made: "all", only "summaries", only "insights", or only what has "faded" (see
+            gist.py), which is among the summaries too.
     """
 
     messages: int = 40
@@ -64,6 +68,8 @@ class SummaryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
     memories: int = 20
     everything: bool = False
     max_tokens: int = 200
+    reflect_at: float | None = None
+    kinds: Literal["all", "summaries", "insights", "faded"] = "all"
 
 
 def due(memory: UserMemory, now: float, policy: SummaryPolicy) -> Iterator[str]:
@@ -75,10 +81,26 @@ def due(memory: UserMemory, now: float, policy: SummaryPolicy) -> Iterator[str]:
         policy: when something is due.
     """
     graph = memory.graph
-    yield from sorted(graph.outdated, key=lambda i: (i != n.USER_NODE, -_number(i)))
+    if policy.kinds == "faded":
+        if gist.group(memory) is not None:
+            yield gist.SUBJECT
+        return
+    lost = sorted(graph.outdated - {reflection.SELF}, key=lambda i: (i != n.USER_NODE, -_number(i)))
+    if policy.kinds != "summaries":
+        yield from filter(reflection.is_insight, lost)
+        yield from reflection.due(memory)
+    if policy.kinds == "insights":
+        return
+    yield from (subject for subject in lost if not reflection.is_insight(subject))
     for subject in _grown(memory, now, policy):
         if subject not in graph.outdated:
             yield subject
+    if gist.group(memory, _least_faded(policy)) is not None:
+        yield gist.SUBJECT
+
+
+def _least_faded(policy: SummaryPolicy) -> int:
+    return MIN_SOURCES if policy.everything else gist.LEAST
 
 
 def _grown(memory: UserMemory, now: float, policy: SummaryPolicy) -> Iterator[str]:
@@ -168,6 +190,10 @@ def material(
         now: in seconds; of the user, only what holds by then is told as a fact.
         max_tokens: of the summary, about.
     """
+    if reflection.is_insight(subject):
+        return reflection.material(memory, subject, max_tokens)
+    if subject == gist.SUBJECT:
+        return gist.material(memory, MIN_SOURCES, max_tokens)
     # What lost its summary, or may have got something back, is read again from its end.
     covered = 0 if subject in memory.graph.outdated else _covered(memory, subject)
     match memory.graph.node(subject):

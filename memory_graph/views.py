@@ -20,6 +20,7 @@ _SELDOM = (
     "told_by",
     "event",
     "heard",
+    "backed",
     "pinned",
     "slot",
     "tags",
@@ -37,9 +38,13 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fal
         recorded_at: when the graph learned it, seconds.
         sources: ids of the messages or memories that it derives from.
         entities: names of the entities that it mentions.
-        about: of a summary: "user", "session NAME" or "topic NAME".
+        about: of a summary: "user", "session NAME" or "topic NAME"; of an insight "entity NAME";
+            of the gist of what has faded "faded memories".
+        order: of a summary: 1, or 2 and more for an insight (see reflection.py).
         event: of a memory: id of what happened in the world, the same for all who know of it.
         heard: of a memory: who told it on, from the first witness to the one who told the owner.
+        backed: of a memory: who else told the owner the same, from a source of their own.
+        group: whose memory it is, when a member of that group is shown it; None for one's own.
     """
 
     id: str
@@ -72,6 +77,14 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fal
     tags: tuple[str, ...] = ()
     metadata: n.Metadata | None = None
     about: str | None = None
+    order: int = 1
+    backed: tuple[str, ...] = ()
+    group: str | None = None
+
+    @property
+    def hops(self) -> int:
+        """How often it was told on until the owner heard of it; 0 for what he saw himself."""
+        return len(self.heard)
 
 
 class Hit(Item, frozen=True, omit_defaults=True, kw_only=True, gc=False):
@@ -140,7 +153,8 @@ def item(memory: UserMemory, node: n.Memory | n.Message | n.Summary) -> dict[str
         case n.Summary():
             fields |= {
                 "type": "summary",
-                "about": _about(memory, node.of),
+                "about": "faded memories" if node.gist else _about(memory, node.of),
+                "order": node.order,
                 "at": node.to_at,
                 "retired_at": node.retired_at,
                 "status": "active" if node.retired_at is None else "superseded",
@@ -179,6 +193,8 @@ def _about(memory: UserMemory, subject: str) -> str:
             return f"session {name}"
         case n.Topic(name=name):
             return f"topic {name}"
+        case n.Entity(name=name):
+            return f"entity {name}"
         case _:
             return "user"
 

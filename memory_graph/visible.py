@@ -59,6 +59,10 @@ def as_seen(memory: Memory, moment: Moment) -> Memory:
     """Return a memory as it was believed at the moment's `as_of`: an end that was learned later is
     not known yet. The memory itself when nothing differs."""
     as_of = moment.as_of
+    if as_of is not None and memory.faded and (memory.away_at or 0.0) > as_of:
+        return msgspec.structs.replace(
+            memory, status="active", retired_why="", away_at=None, faded=False, gist=None
+        )
     if as_of is None or memory.retired_at is None or memory.retired_at <= as_of:
         return memory
     return msgspec.structs.replace(

@@ -14,6 +14,7 @@ import msgspec
 
 from reverie.memory_graph import events, graph as g, nodes as n
 from reverie.memory_graph.apply import apply
+from reverie.memory_graph.budget import time_to_live
 from reverie.memory_graph.drafts import (
     OWNER,
     Decision,
@@ -161,7 +162,7 @@ class Writer:
             return Kept("ADD", self.remember(draft), None, refused)
         match decision.op:
             case "UPDATE":
-                if _is_older(draft, old):
+                if self._is_older(draft, old):
                     return Kept("ADD", self._remember_past(draft, target, old))
                 return Kept("UPDATE", self.remember(draft, (target,)), target)
             case "DELETE":
@@ -212,7 +213,7 @@ class Writer:
                 event=draft.event,
                 heard=draft.heard,
                 sentiment=draft.sentiment,
-                ttl_s=draft.ttl_s,
+                ttl_s=time_to_live(self.graph, draft),
                 pinned=draft.pinned,
                 tags=draft.tags,
                 metadata=draft.metadata,
@@ -232,6 +233,23 @@ class Writer:
         memory_id = self.remember(past)
         self.retire(memory_id, "superseded", f"older than {newer}", ends)
         return memory_id
+
+    def _is_older(self, draft: MemoryDraft, known: n.Node | None) -> bool:
+        """Return whether a draft holds from an earlier time than a memory that it would replace.
+
+        A memory without a stated time is valid from when it was said: it may have held long before,
+        so a draft that began earlier and still held then is the newer of the two.
+        """
+        if (
+            not isinstance(known, n.Memory)
+            or draft.valid_from is None
+            or known.valid_from is None
+            or draft.valid_from >= known.valid_from
+        ):
+            return False
+        sources = (self.graph.node(s) for s, _ in self.graph.out(known.id, n.DERIVED_FROM))
+        said = any(isinstance(s, n.Message) and s.said_at == known.valid_from for s in sources)
+        return not said or draft.held_at is None or draft.held_at < known.valid_from
 
     def twin(self, draft: MemoryDraft) -> str | None:
         """Return the live memory that says exactly this (after normalisation), or None."""
@@ -292,21 +310,34 @@ class Writer:
         self.emit(event)
 
     def retire(
-        self, memory_id: str, status: n.Status, reason: str, valid_to: float | None = None
+        self,
+        memory_id: str,
+        status: n.Status,
+        reason: str,
+        valid_to: float | None = None,
+        *,
+        faded: bool = False,
     ) -> bool:
-        """End a memory and the relations that came from it. False when it had ended already.
+        """End a memory and the relations that came from it. False when it had ended already; one
+        that only `faded` can still be archived, to hide what summaries tell of it.
 
         Raises:
             UnknownMemoryError: no such memory.
         """
         old = self.existing(memory_id)
-        if old.status == status or old.retired_at is not None:
+        if (old.status == status and not old.faded) or old.retired_at is not None:
             return False
         if status in {"superseded", "expired"}:
             self._end_relations(memory_id, valid_to)
         self.emit(
             events.MemoryRetired(
-                at=self.at, id=memory_id, status=status, valid_to=valid_to, reason=reason
+                at=self.at,
+                id=memory_id,
+                status=status,
+                valid_to=valid_to,
+                reason=reason,
+                faded=faded,
+                dated=status in {"archived", "quarantined"},
             )
         )
         return True
@@ -365,7 +396,7 @@ class Writer:
         if known := tuple(i for i in ids if i in self.graph):
             self.emit(events.Touched(at=at, ids=known))
 
-    def summarise(
+    def summarise(  # noqa: PLR0913
         self,
         text: str,
         of: str,
@@ -375,9 +406,13 @@ class Writer:
         to_at: float,
         vector: bytes | None,
         covers: int = 0,
+        gist: bool = False,
+        order: int = 1,
+        focus: str | None = None,
     ) -> str:
-        """Keep a summary of a session, topic or the user; the one before it is retired."""
-        newest = self.graph.summaries.get(of)
+        """Keep a summary of a session, topic or the user; the one before it is retired. A `gist`,
+        of memories that have faded, stands beside them. For `order` and `focus` see Summary."""
+        newest = None if gist else self.graph.summaries.get(n.subject_of(of, order))
         is_live = newest and self.graph.get(newest, n.Summary).retired_at is None
         old = (newest,) if newest and is_live else ()
         summary_id = self.graph.next_id(g.SUMMARY)
@@ -398,6 +433,9 @@ class Writer:
                 entities=tuple(entities[:MAX_SUMMARY_ENTITIES]),
                 vector=vector,
                 covers=covers,
+                gist=gist,
+                order=order,
+                focus=focus,
             )
         )
         return summary_id
@@ -509,16 +547,6 @@ class Writer:
         topic_id = self.graph.next_id(g.TOPIC)
         self.emit(events.TopicAdded(at=self.at, id=topic_id, name=name))
         return topic_id
-
-
-def _is_older(draft: MemoryDraft, known: n.Node | None) -> bool:
-    """Return whether a draft holds from an earlier time than a memory that it would replace."""
-    return (
-        isinstance(known, n.Memory)
-        and draft.valid_from is not None
-        and known.valid_from is not None
-        and draft.valid_from < known.valid_from
-    )
 
 
 def changed(at: float, memory_id: str, **fields: object) -> events.MemoryEdited:

@@ -36,13 +36,15 @@ _THE_USER = re.compile(r"^(?:the |a )?user\b", re.IGNORECASE)
 class ChatContext(msgspec.Struct, frozen=True):
     """What an answer may stand on.
 
-    `before` holds the texts that were shown before the turn, `speakers` their speakers.
+    `before` holds the texts that were shown before the turn, `speakers` their speakers; `summary`
+    is the one of them that is memory's own.
     """
 
     turn: Turn
     label: str
     before: tuple[str, ...] = ()
     speakers: tuple[str, ...] = ()
+    summary: str = ""
 
 
 def extraction_of(said: ChatExtraction, context: ChatContext) -> tuple[Extraction, int]:
@@ -51,7 +53,7 @@ def extraction_of(said: ChatExtraction, context: ChatContext) -> tuple[Extractio
     A relation is kept in the first memory that names its tail; without one it is dropped.
     """
     turn = context.turn
-    source = Source(turn.text, context.before, (context.label, *context.speakers))
+    source = Source(turn.text, context.before, (context.label, *context.speakers), context.summary)
     dropped = 0
     entities: list[EntityDraft] = []
     for named in said.entities[:MAX_ENTITIES]:

@@ -6,8 +6,8 @@ instructions: JSON held to a grammar (`chat_prompts.py`), each item of which mus
 source (`grounding.py`) or is dropped and counted. `open_model_extractor` chooses by size.
 
 Both see the running summary (a first turn of history of role "system" by "summary"), the last
-turns and one new turn, as data. What does not fit the context is cut: the oldest turn first, then
-the summary, then the turn itself. A turn costs at most two calls; a second answer that is no answer
+turns and one new turn, as data. What does not fit the context is cut: the summary first, then the
+oldest turn, then the turn itself. A turn costs at most two calls; a second answer that is no answer
 is a `ModelFailedError`, after which the ingestor tries the turn once more and then quarantines it.
 """
 
@@ -47,6 +47,7 @@ from reverie.models.protocol import (
     LanguageModel,
     Turn,
 )
+from reverie.models.recalled import split_summary
 from reverie.models.rules.claims import USER_LABELS
 from reverie.models.rules.extract import is_machine
 from reverie.models.rules.names import merged
@@ -62,7 +63,6 @@ MAX_LINE_CHARS = 800  # of an earlier turn, and of the summary
 SPAN_TOKENS = 120  # of an answer of four lines
 MAX_CALLS = 2  # a turn: one, and one more after an answer that is none
 _MIN_CHARS = 40  # of a turn: a context without room for that is too small
-_SUMMARY = "summary"
 
 Way: TypeAlias = Literal["auto", "span", "chat"]
 
@@ -145,10 +145,7 @@ class ModelExtractor:
             ModelFailedError: two answers about a turn were none.
             ModelUnavailableError, ModelTimeoutError: as `LanguageModel`.
         """
-        summary = ""
-        before = list(history)
-        if before and before[0].role == "system" and before[0].speaker == _SUMMARY:
-            summary = before.pop(0).text
+        summary, before = split_summary(history)
         found = []
         for turn in turns:
             found.append(self._one(turn, before[-HISTORY:], summary))
@@ -266,12 +263,13 @@ class ChatReader:
             work.label,
             (talk.summary, *(line.text for line in talk.earlier)),
             tuple(line.speaker for line in talk.earlier),
+            talk.summary,
         )
         extraction, dropped = extraction_of(said, context)
         return Found(extraction, dropped, trimmed)
 
     def _fitted(self, work: Work) -> tuple[Talk, list[ChatMessage], bool]:
-        """The prompt that fits: without the oldest turns, the summary, then the examples."""
+        """The prompt that fits: without the summary, the oldest turns, then the examples."""
         room = self._model.info.context_tokens - EXTRACTION_TOKENS
         earlier, summary, text = list(work.earlier), work.summary, work.text
         shots, trimmed = True, False
@@ -282,10 +280,10 @@ class ChatReader:
             if prompt_tokens(self._model, shorter(messages, work.language)) <= room:
                 return talk, messages, trimmed
             trimmed = True
-            if earlier:
-                earlier.pop(0)
-            elif summary:
+            if summary:
                 summary = summary[: len(summary) // 2] if len(summary) > _MIN_CHARS else ""
+            elif earlier:
+                earlier.pop(0)
             elif shots:
                 shots = False
             else:

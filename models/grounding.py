@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from reverie.models.rules.apart import is_command
+from reverie.models.rules.changes import is_denied
 from reverie.models.rules.claims import USER_LABELS
 from reverie.models.rules.names import chinese_names
-from reverie.models.rules.text import fold, is_chinese, key_words, numbers
+from reverie.models.rules.text import fold, is_chinese, key_words, numbers, sentences
 from reverie.models.rules.vocab import COMMON
 
 MAX_SOURCE_CHARS = 20_000  # turn, history and speakers together; more is never a prompt
@@ -47,9 +48,17 @@ class Source:
         turn: text of the turn that is read.
         before: texts of the turns before it, the summary too.
         speakers: names of all who speak.
+        summary: what of `before` is memory's own text: it explains the turn, but a statement that
+            only says what a sentence of it says was not said now.
     """
 
-    def __init__(self, turn: str, before: Sequence[str] = (), speakers: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        turn: str,
+        before: Sequence[str] = (),
+        speakers: Sequence[str] = (),
+        summary: str = "",
+    ) -> None:
         self.turn = turn
         self.text = "\n".join([turn, *speakers, *before])[:MAX_SOURCE_CHARS]
         self._folded = f" {fold_all(self.text)} "
@@ -59,6 +68,7 @@ class Source:
         self._counted = counted(self.text)
         self._turn_words = key_words_all(turn)
         self._script = script_of(turn)
+        self._known = [(key_words(s) - _LABELS, is_denied(s)) for s in sentences(summary)]
 
     def fault(self, statement: str) -> str:
         """Return what a statement says that the source does not, or "" where it is grounded."""
@@ -71,6 +81,8 @@ class Source:
         words = key_words(statement) - _LABELS
         if not words & self._turn_words:
             return "nothing of the turn"
+        if not words <= self._turn_words and self._is_known(words, denied=is_denied(statement)):
+            return "memory's own text"
         least = MIN_SHARED_HAN if is_chinese(statement) else MIN_SHARED
         if len(words & self._words) < least * len(words):
             return "words of another text"
@@ -85,6 +97,9 @@ class Source:
         close = r"(?![^\W_])" if not is_chinese(name) else ""
         found = re.search(edge + re.escape(name) + close, self.text, re.IGNORECASE)
         return found.group() if found else ""
+
+    def _is_known(self, words: frozenset[str], *, denied: bool) -> bool:
+        return any(words <= known and denied == was for known, was in self._known)
 
     def _numbers_missing(self, statement: str) -> str:
         for what, found in counted(statement).items():

@@ -14,6 +14,7 @@ import msgspec
 from reverie.memory_graph.drafts import EntityDraft, MemoryDraft
 from reverie.memory_graph.text import terms
 from reverie.models.protocol import Extraction, Extractor, Turn
+from reverie.models.recalled import split_summary
 from reverie.models.rules import RulesExtractor
 from reverie.models.rules.claims import USER_LABELS
 from reverie.models.rules.names import merged
@@ -60,12 +61,13 @@ class LayeredExtractor:
 
         Args:
             turns: the new turns, oldest first.
-            history: the turns before them, oldest first.
+            history: the turns before them, oldest first; the running summary, if it is the first,
+                is for the model alone.
         """
         modelled: list[Extraction] | list[None] = [None] * len(turns)
         if self._model is not None and turns:
             modelled = self._model.extract(turns, history)
-        before = list(history)
+        _, before = split_summary(history)
         found = []
         for turn, more in zip(turns, modelled, strict=True):
             found.append(self._one(turn, before, more))

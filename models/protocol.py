@@ -106,7 +106,8 @@ class Extractor(Protocol):
 
         Args:
             turns: the new turns, oldest first.
-            history: up to 10 turns before them, oldest first, for context only.
+            history: up to 10 turns before them, oldest first, for context only. The running
+                summary of the user may go before them (`recalled.is_summary`).
         """
         ...
 

@@ -6,6 +6,10 @@ what it comes from, "(2024-05-01; from t4)", and statements name the owner in th
 "User lives in Oslo", 用户住在上海, as no owner would. Both are taken out of a turn before models
 see it; the turn itself stays as it was said.
 
+The running summary of the user goes before the history of new turns, as a turn of its own
+(`is_summary`). It is for language models to understand the turns by, and for nothing else: rules
+take neither facts nor questions nor names out of it.
+
 What is not recognised: a quoted statement about somebody else without its end. The decision calls
 it a duplicate if it says what is known.
 """
@@ -45,6 +49,25 @@ _OF_OWNER = re.compile(
 )
 
 
+SUMMARY, SUMMARY_ROLE = "summary", "system"  # speaker and role of the running summary
+
+
+def is_summary(turn: Turn) -> bool:
+    """Return whether a turn is the running summary of the user: memory's own text."""
+    return turn.role == SUMMARY_ROLE and turn.speaker == SUMMARY
+
+
+def split_summary(history: Sequence[Turn]) -> tuple[str, list[Turn]]:
+    """Return the text of the running summary, "" without one, and the turns that were said.
+
+    Args:
+        history: oldest first; only its first turn can be the summary.
+    """
+    if history and is_summary(history[0]):
+        return history[0].text, list(history[1:])
+    return "", list(history)
+
+
 def without_recalled(text: str, *, owner: bool = True) -> str:
     """Return a turn's text without what came out of memory; "" when nothing else is left.
 
@@ -69,7 +92,7 @@ def extract_said(
         msgspec.structs.replace(t, text=without_recalled(t.text, owner=t.speaker == "user"))
         for t in turns
     ]
-    said = [turn for turn in fresh if turn.text.strip()]
+    said = [turn for turn in fresh if turn.text.strip() and not is_summary(turn)]
     found = extractor.extract(said, history) if said else []
     by_turn = {turn.id: one for turn, one in zip(said, found, strict=True)}
     return [by_turn.get(turn.id) or Extraction(turn.id) for turn in turns]

@@ -19,6 +19,7 @@ from reverie.memory_graph.errors import InvalidValueError, ModelError, Unavailab
 from reverie.memory_graph.material import Material, Source as Told, size
 from reverie.memory_graph.text import scripts
 from reverie.models.grounding import Source
+from reverie.models.insight import joined, regular
 from reverie.models.protocol import ChatMessage, LanguageModel
 from reverie.models.rules.text import key_words, numbers
 
@@ -102,8 +103,14 @@ class CentralSentences:
         self._show_day = show_day
 
     def summarise(self, material: Material) -> Summary:
-        """Return the sentences; see the class."""
+        """Return the sentences; see the class. An insight begins with what can be counted."""
         picked = [material.sources[i] for i in material.picked]
+        if material.subject == "insight":
+            is_chinese = in_chinese([source.text for source in material.sources])
+            figures = regular(material, is_chinese=is_chinese)
+            # What is made of insights needs no days: they stand in these.
+            told = lines(picked, self._show_day) if material.name else list(map(statement, picked))
+            return Summary(joined(figures, told, is_chinese=is_chinese), material.picked)
         return Summary("\n".join(lines(picked, self._show_day)), material.picked)
 
 
@@ -181,7 +188,8 @@ class WrittenSummaries:
             self.counts.failed += 1
             return self._plain.summarise(material)
         sources = [material.sources[i] for i in places]
-        kept, dropped = grounded(text, [*lines(sources, self._show_day), material.name])
+        figures = _figures(material)
+        kept, dropped = grounded(text, [*lines(sources, self._show_day), *figures, material.name])
         self.counts.dropped_sentences += dropped
         low, high = (share * material.max_tokens for share in LENGTHS)
         whole = len(kept) + dropped
@@ -215,8 +223,12 @@ class WrittenSummaries:
         is_chinese = in_chinese([source.text for source in sources])
         system, ask = _CHINESE if is_chinese else _ENGLISH
         subject = (_SUBJECTS_ZH if is_chinese else _SUBJECTS)[material.subject]
-        notes = "\n".join(f"- {line}" for line in lines(sources, self._show_day))
+        told = [*_figures(material), *lines(sources, self._show_day)]
+        notes = "\n".join(f"- {line}" for line in told)
         words = material.max_tokens * 2 // 3
+        if material.subject == "insight":
+            ask = _INSIGHT_ZH if is_chinese else _INSIGHT
+            subject = subject if material.name else (_ALL_ZH if is_chinese else _ALL)
         asked = ask.format(subject=subject.format(name=material.name), words=words)
         return [ChatMessage("system", system), ChatMessage("user", f"{asked}\n\n{notes}")]
 
@@ -242,13 +254,31 @@ _SUBJECTS = {
     "topic": "about {name}",
     "user": "about one person, first what holds now, then what happened lately",
     "talk": "of what was said",
+    "faded": "about {name}, of what is long ago",
+    "insight": "about {name}",
 }
 _SUBJECTS_ZH = {
     "session": "（一次谈话）",
     "topic": "（关于{name}）",
     "user": "（关于一个人，先写现在的情况，再写最近发生的事）",
     "talk": "（谈话内容）",
+    "faded": "（关于{name}的往事）",
+    "insight": "关于{name}的",
 }
+_INSIGHT = (
+    "What do these notes {subject} show together, that none of them says alone? Draw one or two "
+    "conclusions from them, in at most {words} words, and name what they stand on."
+)
+_INSIGHT_ZH = (
+    "下面这些{subject}笔记合在一起说明了什么，是单独哪一条都没有说的？"
+    "请得出一两个结论，不超过{words}个字，并写出依据。"
+)
+_ALL, _ALL_ZH = "about people and things", "关于各种人和事的"
+
+
+def _figures(material: Material) -> list[str]:
+    texts = [source.text for source in material.sources]
+    return regular(material, is_chinese=in_chinese(texts)) if material.regularities else []
 
 
 def _joined(sentences: Sequence[str]) -> str:

@@ -68,23 +68,42 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 class Budget(msgspec.Struct, frozen=True):
     """The most that one user may use, of all purposes together; None is no limit. `tokens` counts
-    prompts and answers, and an answer as long as it may get while it is being written."""
+    prompts and answers, and an answer as long as it may get while it is being written;
+    `prompt_tokens` counts prompts alone."""
 
     calls: int | None = None
     tokens: int | None = None
+    prompt_tokens: int | None = None
+
+    def narrowed(self, other: Budget | None) -> Budget:
+        """Return this budget with what another one says in its place."""
+        if other is None:
+            return self
+        given = {k: v for k, v in msgspec.structs.asdict(other).items() if v is not None}
+        return msgspec.structs.replace(self, **given)
 
 
-class _Payer:
-    """For whom a block works, and how many calls it may still make."""
+class Payer:
+    """For whom a block works, and how many calls it may still make.
 
-    def __init__(self, key: Key, calls: int | None) -> None:
+    Attributes:
+        key: the user.
+        limit: how many calls the block may make; None is any number.
+        budget: what the user's own limits say; it goes before that of the meter.
+        refused: calls of the block that were not made, for want of budget.
+    """
+
+    def __init__(self, key: Key, calls: int | None, budget: Budget | None = None) -> None:
         self.key = key
         self.limit = calls
+        self.budget = budget
+        self.refused = 0
         self._left = calls
         self._lock = threading.Lock()
 
     @property
     def left(self) -> int | None:
+        """How many calls are left of the limit."""
         return self._left
 
     def take(self) -> bool:
@@ -98,19 +117,23 @@ class _Payer:
             return True
 
 
-_payer: ContextVar[_Payer | None] = ContextVar("reverie_payer", default=None)
+_payer: ContextVar[Payer | None] = ContextVar("reverie_payer", default=None)
 _purpose: ContextVar[str] = ContextVar("reverie_purpose", default=OTHER)
 
 
 @contextmanager
-def charged_to(world: str, user_id: str, *, calls: int | None = None) -> Iterator[None]:
+def charged_to(
+    world: str, user_id: str, *, calls: int | None = None, budget: Budget | None = None
+) -> Iterator[Payer]:
     """Charge the model calls of the block to a user; at most `calls` of them, if given.
 
-    A call over that cap raises ModelFailedError: the work asks for more than it may.
+    A call over that cap raises ModelFailedError: the work asks for more than it may. `budget` is
+    what the user's own limits say; what it leaves open is as the meter has it.
     """
-    token = _payer.set(_Payer(Key(world, user_id), calls))
+    payer = Payer(Key(world, user_id), calls, budget)
+    token = _payer.set(payer)
     try:
-        yield
+        yield payer
     finally:
         _payer.reset(token)
 
@@ -137,6 +160,7 @@ class _Account(msgspec.Struct):
     by_purpose: dict[str, Usage] = {}
     held_calls: int = 0
     held_tokens: int = 0
+    held_prompts: int = 0
 
     def total(self) -> Usage:
         whole = Usage()
@@ -206,10 +230,11 @@ class Meter:
 
     def limits_tokens(self, key: Key) -> bool:
         """Return whether the tokens of a user are limited, so that prompts must be counted."""
-        return self._budget_of(key).tokens is not None
+        budget = self._budget_of(key)
+        return budget.tokens is not None or budget.prompt_tokens is not None
 
-    def hold(self, key: Key, tokens: int) -> None:
-        """Set a call and its tokens aside before it is made.
+    def hold(self, key: Key, tokens: int, prompt_tokens: int = 0) -> None:
+        """Set a call and its tokens aside before it is made; `prompt_tokens` are among them.
 
         Raises:
             BudgetExceededError: the user's budget does not allow for it.
@@ -220,10 +245,16 @@ class Meter:
             wanted = {
                 "calls": (used.calls + account.held_calls + 1, budget.calls),
                 "tokens": (used.tokens + account.held_tokens + tokens, budget.tokens),
+                "prompt_tokens": (
+                    used.prompt_tokens + account.held_prompts + prompt_tokens,
+                    budget.prompt_tokens,
+                ),
             }
             for name, (needed, limit) in wanted.items():
                 if limit is not None and needed > limit:
                     self._usage(key, _purpose.get()).refused += 1
+                    if (payer := _payer.get()) is not None:
+                        payer.refused += 1
                     msg = (
                         f"user {key.user_id!r} has a budget of {limit:,} model {name}; it is spent"
                     )
@@ -232,20 +263,23 @@ class Meter:
                     )
             account.held_calls += 1
             account.held_tokens += tokens
+            account.held_prompts += prompt_tokens
 
-    def settle(self, key: Key, tokens: int, usage: Usage | None) -> None:
+    def settle(self, key: Key, tokens: int, usage: Usage | None, prompt_tokens: int = 0) -> None:
         """Give back what `hold` set aside, and count what the call cost; None: it was not made."""
         with self._lock:
             account = self._account(key)
             account.held_calls -= 1
             account.held_tokens -= tokens
+            account.held_prompts -= prompt_tokens
             if usage is not None:
                 self._usage(key, _purpose.get()).add(usage)
 
     def _budget_of(self, key: Key) -> Budget:
         if key in {NOBODY, OTHERS}:
             return Budget()
-        return self._budgets.get(key, self._budget)
+        found, payer = self._budgets.get(key, self._budget), _payer.get()
+        return found if payer is None or payer.key != key else found.narrowed(payer.budget)
 
     def _account(self, key: Key) -> _Account:
         account = self._accounts.get(key)
@@ -310,7 +344,8 @@ class MeteredLanguageModel:
             ModelFailedError: the cap of `charged_to` is reached, or as the inner model.
         """
         return self._pay(
-            lambda: self._count(prompt) + max_tokens,
+            lambda: self._count(prompt),
+            max_tokens,
             lambda: self._inner.complete(
                 prompt, max_tokens=max_tokens, grammar=grammar, stop=stop, adapter=adapter
             ),
@@ -338,6 +373,7 @@ class MeteredLanguageModel:
 
         return self._pay(
             lambda: sum(map(self._count, prompts)),
+            0,
             ask,
             lambda done: Usage(prompt_tokens=done.prompt_tokens),
         )
@@ -372,11 +408,19 @@ class MeteredLanguageModel:
             return self._inner.count_tokens(prompt)
         return sum(self._inner.count_tokens(message.content) for message in prompt)
 
-    def _pay(self, need: Callable[[], int], ask: Callable[[], T], cost: Callable[[T], Usage]) -> T:
+    def _pay(
+        self,
+        read: Callable[[], int],
+        written: int,
+        ask: Callable[[], T],
+        cost: Callable[[T], Usage],
+    ) -> T:
+        """Ask, within the budgets, for what reads so many tokens and writes so many at most."""
         payer = _payer.get()
         key = NOBODY if payer is None else payer.key
-        tokens = need() if self.meter.limits_tokens(key) else 0
-        self.meter.hold(key, tokens)
+        prompt_tokens = read() if (is_limited := self.meter.limits_tokens(key)) else 0
+        tokens = prompt_tokens + written if is_limited else 0
+        self.meter.hold(key, tokens, prompt_tokens)
         usage: Usage | None = None
         begin = self._clock()
         try:
@@ -386,10 +430,16 @@ class MeteredLanguageModel:
             try:
                 answer = ask()
             except ModelError:  # it was at work: what it may have used is counted
-                usage = Usage(1, failed=1, prompt_tokens=tokens, seconds=self._clock() - begin)
+                usage = Usage(
+                    1,
+                    failed=1,
+                    prompt_tokens=prompt_tokens,
+                    completion_tokens=tokens - prompt_tokens,
+                    seconds=self._clock() - begin,
+                )
                 raise
             usage = cost(answer)
             usage.calls, usage.seconds = 1, self._clock() - begin
         finally:
-            self.meter.settle(key, tokens, usage)
+            self.meter.settle(key, tokens, usage, prompt_tokens)
         return answer

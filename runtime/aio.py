@@ -7,17 +7,19 @@ one thread of the pool, never the event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, update_wrapper
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from reverie.aio_worlds import AsyncWorld
 from reverie.clock import Clock
 from reverie.config import Config
 from reverie.memory_graph.errors import ClosedError, OverloadedError
 from reverie.memory_graph.ids import DEFAULT_WORLD
+from reverie.relationships import Relationships
 from reverie.runtime import Runtime, open as open_sync
 from reverie.user import User
 
@@ -47,6 +49,31 @@ def _of_runtime(
     return twin
 
 
+def _of_relationships(
+    method: Callable[Concatenate[Relationships, P], R],
+) -> Callable[Concatenate[AsyncRelationships, P], Coroutine[Any, Any, R]]:
+    async def twin(self: AsyncRelationships, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._rt.run(partial(method, self._sync, *args, **kwargs))
+
+    update_wrapper(twin, method)
+    return twin
+
+
+class AsyncRelationships:
+    """`Relationships` with coroutines; see there for each method."""
+
+    def __init__(self, runtime: AsyncRuntime, relationships: Relationships) -> None:
+        self._rt = runtime
+        self._sync = relationships
+
+    move = _of_relationships(Relationships.move)
+    of = _of_relationships(Relationships.of)
+    list = _of_relationships(Relationships.list)
+    history = _of_relationships(Relationships.history)
+    towards = _of_relationships(Relationships.towards)
+    remove = _of_relationships(Relationships.remove)
+
+
 class AsyncUser:
     """`User` with coroutines; see there for each method."""
 
@@ -54,6 +81,7 @@ class AsyncUser:
         self._rt = runtime
         self._user = user
         self.key = user.key
+        self.relationships = AsyncRelationships(runtime, user.relationships)
 
     add = _of_user(User.add)
     remember = _of_user(User.remember)
@@ -66,8 +94,16 @@ class AsyncUser:
     search = _of_user(User.search)
     why = _of_user(User.why)
     context = _of_user(User.context)
+    nearest = _of_user(User.nearest)
+    query = _of_user(User.query)
+    export_graph = _of_user(User.export_graph)
     get_conversation_summary = _of_user(User.get_conversation_summary)
     summarise = _of_user(User.summarise)
+    reflect = _of_user(User.reflect)
+    set_profile = _of_user(User.set_profile)
+    profile = _of_user(User.profile)
+    audit = _of_user(User.audit)
+    export = _of_user(User.export)
     get = _of_user(User.get)
     list = _of_user(User.list)
     history = _of_user(User.history)
@@ -141,6 +177,17 @@ class AsyncRuntime:
         """Return a user's memory; raises InvalidIdError."""
         return AsyncUser(self, self.sync.user(user_id, world))
 
+    def world(self, name: str = DEFAULT_WORLD, *, clock: Clock | None = None) -> AsyncWorld:
+        """Return a world; raises InvalidIdError."""
+        return AsyncWorld(self, self.sync.world(name, clock=clock))
+
+    async def import_world(
+        self, path: str | Path, name: str | None = None, *, clock: Clock | None = None
+    ) -> AsyncWorld:
+        """Make a world of a file, and return it; see `Runtime.import_world`."""
+        made = await self.run(partial(self.sync.import_world, path, name, clock=clock))
+        return AsyncWorld(self, made)
+
     create_world = _of_runtime(Runtime.create_world)
     worlds = _of_runtime(Runtime.worlds)
     users = _of_runtime(Runtime.users)
@@ -161,6 +208,7 @@ class AsyncRuntime:
     stats = _of_runtime(Runtime.stats)
     check = _of_runtime(Runtime.check)
     flush = _of_runtime(Runtime.flush)
+    backup = _of_runtime(Runtime.backup)
 
     async def close(self) -> None:
         """Close the runtime; a second call does nothing."""
@@ -174,6 +222,7 @@ async def open_async(
     actors: int | None = None,
     address: str | None = None,
     clock: Clock | None = None,
+    clocks: Mapping[str, Clock] | None = None,
     mask_key: str | bytes | None = None,
     config: Config | None = None,
     **settings: Any,
@@ -186,6 +235,7 @@ async def open_async(
             actors=actors,
             address=address,
             clock=clock,
+            clocks=clocks,
             mask_key=mask_key,
             config=config,
             **settings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reverie import door
+from reverie import door, groups
 from reverie.actors import commands as c
 from reverie.memory_graph.ids import Key, check_id
 from reverie.memory_graph.state import as_bytes
@@ -53,7 +53,7 @@ def command(read: dict[str, Any], question: str, options: SearchOptions, masking
 
 def search(rt: Runtime, key: Key, asked: c.Search) -> list[Hit]:
     """Embed a question and ask it."""
-    hits: list[Hit] = rt.call(with_vector(rt, asked))
+    (hits,) = groups.search_many(rt, [with_vector(rt, asked)])
     if rt.tracer is not None:
         rt.tracer(key, {"question": asked.text, "hits": hits})
     return hits

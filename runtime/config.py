@@ -27,6 +27,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             `Extractor` protocol.
         decider: "rules" (then the language model, if there is one, for what they leave open), or
             an object of the `Decider` protocol.
+        min_importance: below it, a statement of a turn makes no memory, 0 to 1; what was asked for
+            ("remember that ...") and what replaces a memory always does. 0 keeps all.
         language_model: "smollm2", the path of a GGUF file that was trained to follow instructions,
             or an object of the `LanguageModel` protocol; None goes without. It runs in a process
             of its own.
@@ -36,13 +38,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         language_threads: cores that one call may use.
         language_hosts: 0 runs it beside this process; N starts N Ray actors for it (with `actors`).
         language_timeout_s: how long one call may take.
-        model_calls: that one user may cost, all together, until `usage` is reset; None is no limit.
+        model_calls: that one user may cost, all together and over all runs, until
+            `Runtime.reset_usage`; None is no limit.
         model_tokens: likewise, read and written tokens.
         summaries: "extractive" (central sentences), "written" (by the language model, if it is
             large enough), "off", or an object of the `Summariser` protocol. They are made after
             extraction, in the background as that is.
         summary_every: new turns of a session after which it is summarised anew.
         summary_idle_s: seconds without a turn after which a session has ended.
+        reflect_at: importance (0 to 1 for each new memory) gathered since a user's last reflection
+            from which on the next is due, and made with the summaries; None is never, unless the
+            user's profile says so. Games that count importance from 1 to 10 often take 150, which
+            is 15 here.
         background: extract in a background thread; without it, only `wait=True` and `drain` do.
         partitions: of a new data folder (fixed once it exists).
         byte_budget: estimated bytes of resident users over all shards.
@@ -64,6 +71,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     models_folder: Path | None = None
     extractor: Any = "layered"
     decider: Any = "rules"
+    min_importance: float = 0.0
     language_model: Any = None
     language_adapters: dict[str, str] = {}
     language_context: int = 2048
@@ -75,6 +83,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     summaries: Any = "extractive"
     summary_every: int = 40
     summary_idle_s: float = 6 * 3600.0
+    reflect_at: float | None = None
     background: bool = True
     partitions: int = 16
     byte_budget: int = 2 * 1024**3
@@ -98,6 +107,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             _at_least(self, name, 0)
         for name in ("language_hosts", "language_timeout_s"):
             _at_least(self, name, 0)
+        _at_least(self, "min_importance", 0)
+        if self.min_importance > 1:
+            msg = f"min_importance must be within 0 to 1, not {self.min_importance!r}"
+            raise ConfigError(msg, setting="min_importance")
+        if self.reflect_at is not None:
+            _at_least(self, "reflect_at", 1e-3)
         for name in ("model_calls", "model_tokens"):
             if getattr(self, name) is not None:
                 _at_least(self, name, 0)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
@@ -39,6 +40,9 @@ __all__ = [
     "read_questions",
     "read_turns",
     "sniff",
+    "split_lines",
+    "turn_of_line",
+    "with_id",
 ]
 
 Format: TypeAlias = Literal["jsonl", "locomo"]
@@ -181,20 +185,22 @@ def _locomo_turns(path: Path) -> Iterator[_Pending]:
 
 def _jsonl_turns(path: Path) -> Iterator[_Pending]:
     for line, raw in _lines(path):
-        yield line, path.stem, partial(_turn_of_line, raw)
+        yield line, path.stem, partial(turn_of_line, raw)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
     """Yield (line number, bytes) of each line that is not blank; None for one over the limit."""
     try:
         with path.open("rb") as file:
-            yield from _split(file)
+            yield from split_lines(file)
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
         msg = f"{path} cannot be read: {exc}"
         raise InvalidValueError(msg, file=str(path)).because(exc) from exc
 
 
-def _split(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+def split_lines(file: BinaryIO, *, keep_blank: bool = False) -> Iterator[tuple[int, bytes | None]]:
+    """Yield (line number, bytes) of each line of an open file that is not blank (or of all, with
+    `keep_blank`), with its line break; None for one over `MAX_LINE_BYTES`."""
     number = 0
     while raw := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -204,11 +210,17 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
             yield number, None
             continue
         line = raw.removeprefix(_BOM) if number == 1 else raw
-        if line.strip():
+        if keep_blank or line.strip():
             yield number, line
 
 
-def _turn_of_line(raw: bytes | None) -> TurnDraft:
+def turn_of_line(raw: bytes | None) -> TurnDraft:
+    """Return the turn of a JSONL line; None stands for one that is too long.
+
+    Raises:
+        InvalidValueError, InvalidTextError, InvalidTimeError, InvalidIdError, InvalidMetadataError:
+            the line, or that part of it.
+    """
     if raw is None:
         msg = f"the line is longer than {MAX_LINE_BYTES:,} bytes"
         raise InvalidValueError(msg)
@@ -254,3 +266,13 @@ def _metadata(value: dict[str, Any]) -> dict[str, Any]:
         msg = f"'metadata' and the line itself both hold {', '.join(twice)}"
         raise InvalidMetadataError(msg)
     return {**given, **others}
+
+
+def with_id(record: TurnRecord) -> TurnRecord:
+    """Give a turn without an id one that it has again when the file is read again."""
+    turn = record.turn
+    if turn.external_id is not None:
+        return record
+    content = blake2b(msgspec.msgpack.encode(turn), digest_size=8).hexdigest()
+    made = msgspec.structs.replace(turn, external_id=f"line-{record.line}-{content}")
+    return msgspec.structs.replace(record, turn=made)

@@ -9,6 +9,7 @@ from typing import Any
 from reverie.actors.language import open_language_model
 from reverie.config import Config
 from reverie.memory_graph.errors import ConfigError
+from reverie.memory_graph.ids import Key
 from reverie.models.adapters import shipped
 from reverie.models.decide_layers import LayeredDecider
 from reverie.models.decide_model import (
@@ -29,7 +30,8 @@ from reverie.models.layers import LayeredExtractor
 from reverie.models.protocol import Decider, Extraction, Extractor, Turn
 from reverie.models.rules import RulesDecider, RulesExtractor
 from reverie.models.summarise import CentralSentences, Summariser, WrittenSummaries
-from reverie.models.usage import Budget, Meter, MeteredLanguageModel
+from reverie.models.usage import Budget, Meter, MeteredLanguageModel, UsageRow
+from reverie.usage import KeptUsage
 
 ADAPTED = "smollm2"  # the model that the shipped adapters were trained for
 PAIR_ADAPTER = "pair"
@@ -37,6 +39,11 @@ NEAR_DUPLICATE = {"multilingual": 0.95}  # its cosines of unrelated texts lie in
 DEFAULT_NEAR_DUPLICATE = 0.9
 # Cosine below which a memory is nothing to ask a model about.
 FLOORS = {"multilingual": MULTILINGUAL_FLOOR, "standin": 0.2}
+
+
+def near_duplicate(embedder: str) -> float:
+    """Return the cosine from which on texts say the same, for an embedder by its name."""
+    return NEAR_DUPLICATE.get(embedder, DEFAULT_NEAR_DUPLICATE)
 
 
 class NoExtractor:
@@ -69,6 +76,7 @@ class Language:
             ModelMissingError, ModelDamagedError, ModelUnavailableError: as `open_language_model`.
         """
         self.meter = Meter(Budget(calls=config.model_calls, tokens=config.model_tokens))
+        self._kept: KeptUsage | None = None
         self._adapters = self._adapters_of(config)
         self._is_own = isinstance(config.language_model, str)
         self.model = self._open(config, folder, on_ray=on_ray)
@@ -139,7 +147,7 @@ class Language:
         if not isinstance(self._decider, str):
             decider: Decider = self._decider
             return decider
-        rules = RulesDecider(near_duplicate=NEAR_DUPLICATE.get(embedder, DEFAULT_NEAR_DUPLICATE))
+        rules = RulesDecider(near_duplicate=near_duplicate(embedder))
         if self.model is None:
             return rules
         floor = FLOORS.get(embedder, FLOOR)
@@ -149,6 +157,25 @@ class Language:
             return rules
         thresholds = read_thresholds(Path(self._adapters[PAIR_ADAPTER]))
         return LayeredDecider(rules, PairDecider(self.model, thresholds, floor=floor))
+
+    def keep_usage(self, folder: Path) -> None:
+        """Count on from what was counted in earlier runs on a data folder, and keep it there."""
+        self._kept = KeptUsage(self.meter, folder)
+
+    def save_usage(self) -> None:
+        """Write what was counted until now; it is written at closing anyway."""
+        if self._kept is not None:
+            self._kept.save()
+
+    def usage(self, world: str | None, user_id: str | None) -> list[UsageRow]:
+        """Return the counters of some users, by user and purpose; None is any."""
+        return [row for row in self.meter.rows(world) if user_id in {None, row.user_id}]
+
+    def forget(self, key: Key) -> None:
+        """Leave nothing of what a user's calls have cost."""
+        self.meter.reset(*key)
+        if self._kept is not None:
+            self._kept.save()
 
     def clear(self) -> None:
         """Forget what is kept of prompts: after an erasure none may linger in memory."""
@@ -160,3 +187,5 @@ class Language:
         ClosedError. An object that was handed over is left to whoever made it."""
         if self.model is not None and self._is_own:
             self.model.close()
+        if self._kept is not None:
+            self._kept.save()

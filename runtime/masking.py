@@ -33,7 +33,7 @@ MAX_UNMASKED_BYTES = 16 * 1024 * 1024
 LEAST_NUMBER = 10**10  # telephone, card and id numbers in metadata; below are counts and times
 # Speakers that are nobody in person.
 NOBODY = MACHINES | NARRATORS | {"user", "player", "npc", "agent", "用户", "玩家"}
-_FREE_FIELDS = ("text", "told_by", "slot", "tags", "speaker", "entities", "topics")
+_FREE_FIELDS = ("text", "told_by", "heard", "slot", "tags", "speaker", "entities", "topics")
 
 
 class _Value:
@@ -137,6 +137,32 @@ class Masks:
         with self._lock:
             self._vault.note(Note(fork=(world, new_world)))
             self._copy(world, new_world)
+
+    def highest(self, world: str) -> dict[str, int]:
+        """Return the highest number that was given out in a world, by kind."""
+        with self._lock:
+            known = self._worlds.get(world)
+            return {} if known is None else dict(known.highest)
+
+    def reserve(self, world: str, numbers: Mapping[str, int]) -> None:
+        """Give a world that comes from elsewhere no number that stands in its texts for another
+        value; what those stand for stays unknown here. Raises StorageError, MaskKeyMissingError."""
+        if not self.is_on:
+            return
+        if not self.has_key:
+            msg = "this data folder is masked: open it with its mask_key to import a world"
+            raise MaskKeyMissingError(msg)
+        with self._lock:
+            highest = self._world(world).highest
+            records = [
+                Record(world, kind, number, "", "", "")
+                for kind, number in numbers.items()
+                if number > highest.get(kind, 0)
+            ]
+            if records:
+                self._vault.append(records)
+            for record in records:
+                self._world(world).take(record)
 
     # -- the mapping; the lock is held -------------------------------------------------
 
@@ -279,6 +305,7 @@ class Mask:
             text=self.text(draft.text),
             entities=entities,
             told_by=told_by,
+            heard=tuple(map(self._speaker, draft.heard)),
             slot=None if draft.slot is None else self.text(draft.slot),
             tags=tuple(map(self.text, draft.tags)),
             topics=tuple(map(self.name, draft.topics)),
@@ -324,6 +351,12 @@ class Mask:
             known if PLACEHOLDER.fullmatch(known) and known[-2].isdigit() else self.question(name)
         )
 
+    def asked_values(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of parameters of a graph query; their names stay."""
+        if not self._masks.is_on:
+            return values
+        return {name: self._plain(value, self.asked_name) for name, value in values.items()}
+
     def filters(self, value: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return a filter that looks for placeholders; names of fields and operators stay."""
         if value is None or not self._masks.is_on:
@@ -368,6 +401,10 @@ class Mask:
             return whole if value is None else value
 
         return PLACEHOLDER.sub(one, text) if self._masks.is_on else text
+
+    def unmasked(self, value: Any) -> Any:
+        """Return metadata with every text and key in it unmasked; see `unmask`."""
+        return self._plain(value, self.unmask) if self._masks.is_on else value
 
     # -- how ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from reverie.config import AUTO, Config
-from reverie.language import Language
+from reverie.language import Language, near_duplicate
 from reverie.memory_graph.errors import ClosedError, ConfigError, EmbedderMismatchError
 from reverie.memory_graph.store import Catalog, World as StoredWorld
 from reverie.memory_graph.words import clear_caches as clear_text_caches
@@ -28,6 +28,7 @@ from reverie.models.summarise import Summariser
 
 log = structlog.get_logger(__name__)
 
+PORTABLE = ("minilm", "multilingual", "standin")  # specs that name the same model everywhere
 OBJECT = "object"  # stored spec of an embedder that was handed over as an object
 
 
@@ -38,7 +39,7 @@ class WorldMind:
         self,
         config: Config,
         catalog: Catalog,
-        now: Callable[[], float],
+        now: Callable[[str], float],
         *,
         on_ray: bool = False,
         masked: bool = False,
@@ -113,7 +114,7 @@ class WorldMind:
         if stored is None:
             name = self._resolve(spec) if isinstance(spec, str) else OBJECT
             info = found.info
-            self._catalog.add_world(StoredWorld(world, info.id, info.dim, name, self._now()))
+            self._catalog.add_world(StoredWorld(world, info.id, info.dim, name, self._now(world)))
         elif stored.embedder != found.info.id:
             msg = (
                 f"the vectors of world {world!r} were made by {stored.embedder}, but "
@@ -124,6 +125,44 @@ class WorldMind:
         self._by_world[world] = found
         self._specs[world] = self._resolve(spec) if isinstance(spec, str) else OBJECT
         return found
+
+    def stored(self, world: str) -> StoredWorld | None:
+        """Return what the catalog knows of a world; None for one without vectors."""
+        with self.lock:
+            self._require_open()
+            return self._catalog.world(world)
+
+    @staticmethod
+    def portable(spec: str) -> str:
+        """Return a stored spec if it means the same on every machine, else "": no path leaves."""
+        return spec if spec in PORTABLE else ""
+
+    def accepted(self, embedder: str, dim: int, spec: str) -> str:
+        """Return the spec to store for a world that comes with vectors of `embedder`.
+
+        Args:
+            embedder: id of the model that made them.
+            dim: their dimensions.
+            spec: the name of the model, if `portable` gave one; another is never opened.
+
+        Raises:
+            EmbedderMismatchError: this runtime has another model.
+            ModelMissingError: the model is not on this machine.
+        """
+        with self.lock:
+            self._require_open()
+            wanted: str | Embedder = self._config.embedder
+            if isinstance(wanted, str) and spec in PORTABLE:
+                wanted = spec
+            info = self._open(wanted).info
+            if (info.id, info.dim) != (embedder, dim):
+                msg = (
+                    f"the vectors in the file were made by {embedder} ({dim} dimensions), but here "
+                    f"is {info.id} ({info.dim}): open the data folder with embedder= that model, "
+                    "or let reembed migrate the world where it came from, and export it again"
+                )
+                raise EmbedderMismatchError(msg, stored=embedder, given=info.id)
+            return self._resolve(wanted) if isinstance(wanted, str) else OBJECT
 
     def _require_open(self) -> None:
         if self._closed:
@@ -188,6 +227,11 @@ class WorldMind:
             found = MaskedDecider(found) if self._is_masked else found
             self._deciders[world] = found
         return found
+
+    def near_duplicate(self, world: str) -> float:
+        """Return the cosine of a world's embedder from which on texts say the same."""
+        self.embedder(world)
+        return near_duplicate(self._specs.get(world, ""))
 
     def forget(self, world: str) -> None:
         """Drop cached vectors of texts: after an erasure none may linger in memory."""

@@ -32,6 +32,18 @@ class AddResult(msgspec.Struct, frozen=True):
     kept: list[Kept] = []
 
 
+class Observed(msgspec.Struct, frozen=True):
+    """What an observation did.
+
+    Attributes:
+        event_id: of what happened; all who know of it have it at their memories.
+        kept: user id of each witness (of a group: "group:NAME") -> what became of it there.
+    """
+
+    event_id: str
+    kept: dict[str, Kept]
+
+
 class ConversationSummary(msgspec.Struct, frozen=True):
     """What was said in a period, or of a topic; made when it was asked for, and not kept.
 

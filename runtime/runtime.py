@@ -12,14 +12,16 @@ from typing import Any, Self, Unpack
 import msgspec
 import structlog
 
-from reverie import door, quarantine, summing, times
+from reverie import door, groups, lifecycle, quarantine, saves, summing, times
 from reverie.actors import commands as c
 from reverie.actors.backend import Backend, InlineBackend, Router
 from reverie.actors.ingest import BATCH_TURNS, MODELLED_TURNS, Ingestor
 from reverie.actors.lane import raise_error
 from reverie.actors.residents import ShardSettings
-from reverie.clock import Clock, WallClock
+from reverie.clock import Clock
+from reverie.clocks import Clocks
 from reverie.config import Config, make_config
+from reverie.graphs import Graphs
 from reverie.masking import Masks
 from reverie.memory_graph.drafts import Kept, MemoryDraft
 from reverie.memory_graph.errors import (
@@ -30,11 +32,15 @@ from reverie.memory_graph.errors import (
     UnknownCheckpointError,
 )
 from reverie.memory_graph.ids import DEFAULT_WORLD, Key, check_id, check_key
+from reverie.memory_graph.nodes import Dimension
 from reverie.memory_graph.state import as_bytes
 from reverie.memory_graph.store import DataFolder, forks
 from reverie.memory_graph.views import Hit
 from reverie.mind import WorldMind
 from reverie.models.protocol import Embedder
+from reverie.models.usage import UsageRow
+from reverie.operations import copying
+from reverie.reflecting import Gathering
 from reverie.results import AddResult, Checkpoint, RuntimeStats, SearchOptions
 from reverie.slots import Slots
 from reverie.stderr import log_to_stderr
@@ -54,6 +60,7 @@ def open(  # noqa: A001 (reverie.open, like shelve.open)
     actors: int | None = None,
     address: str | None = None,
     clock: Clock | None = None,
+    clocks: Mapping[str, Clock] | None = None,
     mask_key: str | bytes | None = None,
     config: Config | None = None,
     **settings: Any,
@@ -66,6 +73,8 @@ def open(  # noqa: A001 (reverie.open, like shelve.open)
             may differ at each opening.
         address: of a running Ray cluster; None starts Ray on this machine (with `actors`).
         clock: tells the time; the wall clock by default.
+        clocks: of worlds that live by another one, by their names. Background work begins at once,
+            so a world with simulated time that may have turns waiting is to be named here.
         mask_key: of a data folder with `Config.mask`; see `new_mask_key`. It is not kept anywhere.
         config: all settings; see `Config`.
         settings: single settings that replace those of `config`, such as `embedder="multilingual"`.
@@ -81,6 +90,7 @@ def open(  # noqa: A001 (reverie.open, like shelve.open)
         actors=actors,
         address=address,
         clock=clock,
+        clocks=clocks,
         mask_key=mask_key,
         config=make_config(config, settings),
     )
@@ -94,6 +104,7 @@ class Runtime:
         masks: what it masks; see `Config.mask`.
         mind: its models.
         ingestor: its background work.
+        fanout: what goes to several users at once.
         tracer: keeps raw parts of extractions and searches when `config.trace` is set.
     """
 
@@ -104,6 +115,7 @@ class Runtime:
         actors: int | None = None,
         address: str | None = None,
         clock: Clock | None = None,
+        clocks: Mapping[str, Clock] | None = None,
         mask_key: str | bytes | None = None,
         config: Config,
     ) -> None:
@@ -119,7 +131,9 @@ class Runtime:
             raise ConfigError(msg, setting=name)
         log_to_stderr()
         self.config = config
-        self._clock: Clock = clock or WallClock()
+        self.clocks = Clocks(clock, clocks)
+        self.dimensions: dict[str, dict[str, Dimension]] = {}  # of relationships, by world
+        self.graphs = Graphs()
         self._closed = threading.Event()
         self._is_forked = False
         self._folder = DataFolder.open(
@@ -139,7 +153,9 @@ class Runtime:
                 on_ray=actors is not None,
                 masked=self.masks.is_on,
             )
+            mind.language.keep_usage(self._folder.path)
             self._slots = Slots(self._folder.catalog, self._router, self.mind.lock)
+            self.fanout = self._slots.fanout
             self._slots.resume()
             self.tracer = Tracer(self._folder.traces) if config.trace else None
             self.summaries = summing.keeper(self._router, self.mind, self.now, config)
@@ -153,6 +169,7 @@ class Runtime:
                 batch_turns=BATCH_TURNS if self.mind.language.model is None else MODELLED_TURNS,
                 least_importance=config.min_importance,
             )
+            self._router.after = Gathering(config.reflect_at, self.ingestor.wake).note
         except BaseException:
             if mind is not None:  # its language model is a process
                 mind.close()
@@ -162,6 +179,7 @@ class Runtime:
             raise
         forks.guard(self)
         try:
+            lifecycle.resume(self)
             self.ingestor.wake_all()
         except BaseException:
             self.close()
@@ -203,10 +221,10 @@ class Runtime:
         """The data folder."""
         return self._folder.path
 
-    def now(self) -> float:
-        """Return the time on the runtime's clock, in seconds; raises InvalidTimeError when the
-        clock gives none."""
-        return door.time(self._clock.now(), "clock")
+    def now(self, world: str | None = None) -> float:
+        """Return the time in seconds of a world, or on the runtime's own clock; raises
+        InvalidTimeError when the clock gives none."""
+        return self.clocks.now(world)
 
     def call(self, command: c.UserCommand) -> Any:
         """Send one command to the shard that owns its user and return the answer."""
@@ -238,12 +256,15 @@ class Runtime:
         """
         return User(self, check_key(world, user_id))
 
-    def world(self, name: str = DEFAULT_WORLD) -> World:
-        """Return a world: what happens between its users, and its save slots.
+    def world(self, name: str = DEFAULT_WORLD, *, clock: Clock | None = None) -> World:
+        """Return a world: what happens between its users, and its save slots. With a `clock`, it
+        lives by that one from now on (see `World.set_clock`).
 
         Raises:
             InvalidIdError: the name is empty, over 512 bytes, or not plain text.
         """
+        if clock is not None:
+            self.clocks.set(name, clock)
         return World(self, check_id(name, "world"))
 
     def create_world(self, name: str, *, embedder: str | Embedder | None = None) -> None:
@@ -279,11 +300,15 @@ class Runtime:
         session: str = "default",
         infer: bool = True,
         wait: bool = False,
+        request_id: str | None = None,
     ) -> dict[str, AddResult]:
         """Store turns of many users, one call per shard; `messages` maps user ids to them.
 
-        Everything is checked before anything is stored. See `User.add`.
+        Everything is checked before anything is stored. See `User.add`; the request id counts for
+        each user by itself, so a call of which some were stored can be repeated.
         """
+        if request_id is not None:
+            check_id(request_id, "request_id")
         checked = {
             self.user(user_id, world): door.messages(
                 given, session=session, at=None, max_bytes=self.config.max_text_bytes
@@ -293,7 +318,7 @@ class Runtime:
         drafts = {user: list(map(user.masking.turn, turns)) for user, turns in checked.items()}
         infer = infer and self.config.extractor != "off"
         commands = [
-            user.turns_command(turns, self.new_request_id(), infer=infer)
+            user.turns_command(turns, request_id or self.new_request_id(), infer=infer)
             for user, turns in drafts.items()
         ]
         results: dict[str, AddResult] = {}
@@ -313,7 +338,11 @@ class Runtime:
         return results
 
     def remember_many(
-        self, memories: Mapping[str, Sequence[str | MemoryDraft]], *, world: str = DEFAULT_WORLD
+        self,
+        memories: Mapping[str, Sequence[str | MemoryDraft]],
+        *,
+        world: str = DEFAULT_WORLD,
+        again: bool = False,
     ) -> dict[str, list[Kept]]:
         """Keep statements of many users verbatim, one call per shard (see `User.remember`)."""
         checked: list[tuple[User, MemoryDraft]] = []
@@ -332,7 +361,7 @@ class Runtime:
             for (user, draft), vector in zip(part, vectors, strict=True):
                 whole = msgspec.structs.replace(draft, vector=as_bytes(vector))
                 shared = user._write(self.new_request_id(), with_vectors=True)  # noqa: SLF001
-                commands.append(c.Remember(**shared, draft=whole))
+                commands.append(c.Remember(**shared, draft=whole, again=again))
         results: dict[str, list[Kept]] = {user_id: [] for user_id in memories}
         for command, answer in zip(commands, self._router.call_many(commands), strict=True):
             results[command.user_id].append(raise_error(answer))
@@ -352,14 +381,14 @@ class Runtime:
             world: of all of them.
             search: as in `User.search`.
         """
-        now = self.now()
+        now = self.now(world)
         commands = [self.user(u, world).search_command(q, search, now) for u, q in questions]
         texts = list(dict.fromkeys(command.text for command in commands))
         embedder = self.mind.for_reading(check_id(world, "world"))
         matrix = embedder.embed(texts, "query")
         vectors = dict(zip(texts, map(as_bytes, matrix), strict=True))
         ready = [cmd.with_vector(vectors[cmd.text], embedder.info.id) for cmd in commands]
-        return [raise_error(answer) for answer in self._router.call_many(ready)]
+        return groups.search_many(self, ready)
 
     # -- extraction --------------------------------------------------------------------
 
@@ -385,77 +414,47 @@ class Runtime:
 
     # -- save slots --------------------------------------------------------------------
 
-    def checkpoint(self, tag: str, world: str = DEFAULT_WORLD) -> int:
-        """Save a world under a tag; returns the number of users in it. Cheap: nothing is copied.
+    checkpoint = saves.checkpoint
+    rewind = saves.rewind
+    fork = saves.fork
+    checkpoints = saves.checkpoints
+    drop_checkpoint = saves.drop_checkpoint
+    import_world = saves.import_world
+    backup = copying.backup
 
-        Raises:
-            CheckpointExistsError: the tag is taken.
-        """
+    @property
+    def slots(self) -> Slots:
+        """What carries out operations on whole worlds; raises ClosedError after `close`."""
         self._require_open()
-        return self._slots.checkpoint(check_id(world, "world"), check_id(tag, "tag"), self.now())
-
-    def rewind(self, tag: str, world: str = DEFAULT_WORLD) -> int:
-        """Put a world back to a tag; returns the number of users in it.
-
-        Other tags, also later ones, stay. Model calls under way are discarded when they end.
-
-        Raises:
-            UnknownCheckpointError: no such tag.
-            StorageError: it is half done; it is finished before the next operation on save slots,
-                or at the next opening, and undoes what was written to the world until then.
-        """
-        self._require_open()
-        count = self._slots.rewind(check_id(world, "world"), check_id(tag, "tag"), self.now())
-        self.ingestor.wake_all()
-        return count
-
-    def fork(self, tag: str, new_world: str, world: str = DEFAULT_WORLD) -> int:
-        """Make a new world of a tag; returns the number of users in it.
-
-        Raises:
-            UnknownCheckpointError: no such tag.
-            CheckpointExistsError: the new world exists, or somebody wrote to it meanwhile.
-            StorageError: the checkpoint cannot be read, or the new world not be written.
-
-        After any error, what was made of the new world is erased again, with whatever was written
-        to its users meanwhile: it is there once this has returned.
-        """
-        self._require_open()
-        if check_id(new_world, "new_world") not in self.worlds():
-            self.masks.fork(check_id(world, "world"), new_world)
-        count = self._slots.fork(
-            check_id(world, "world"),
-            check_id(tag, "tag"),
-            check_id(new_world, "new_world"),
-            self.now(),
-        )
-        self.ingestor.wake_all()
-        return count
-
-    def checkpoints(self, world: str = DEFAULT_WORLD) -> list[Checkpoint]:
-        """Return a world's save slots, oldest first."""
-        self._require_open()
-        return [Checkpoint(*tag) for tag in self._slots.tags(check_id(world, "world"))]
-
-    def drop_checkpoint(self, tag: str, world: str = DEFAULT_WORLD) -> None:
-        """Give up a save slot; raises UnknownCheckpointError when there is none."""
-        self._require_open()
-        self._slots.drop(check_id(world, "world"), check_id(tag, "tag"))
+        return self._slots
 
     # -- erasure -----------------------------------------------------------------------
 
     def erase(self, key: Key) -> c.Erased:
         """Erase a user for good; `User.forget` is the way to call it."""
         self._require_open()
+        groups.forget(self, key)
         self.masks.forget(key)
+        self.mind.language.forget(key)
         with self.ingestor.hold(key):  # or an outcome under way would leave a trace behind
             erased = self._slots.forget(key)
+        self.graphs.forget(key)
         self.mind.forget(key.world)
-        self.mind.language.meter.reset(*key)
+        self.mind.language.forget(key)  # what was under way until now
         times.clear_cache()
         return erased
 
     # -- models ------------------------------------------------------------------------
+
+    def usage(self, world: str | None = None, user_id: str | None = None) -> list[UsageRow]:
+        """Return what calls of the language model have cost, by user and purpose, over all runs
+        on this data folder (a process that was killed is not in it); None is any."""
+        return self.mind.language.usage(world, user_id)
+
+    def reset_usage(self, user_id: str, world: str = DEFAULT_WORLD) -> None:
+        """Set a user's counters to nothing, and with them what is left of the budget."""
+        self._require_open()
+        self.mind.language.forget(check_key(world, user_id))
 
     def reembed(
         self,
@@ -492,7 +491,7 @@ class Runtime:
                     c.SetVectors(
                         world=world,
                         user_id=user_id,
-                        at=self.now(),
+                        at=self.now(world),
                         request_id=self.new_request_id(),
                         embedder=new.info.id,
                         dim=new.info.dim,
@@ -557,9 +556,11 @@ class Runtime:
             return
         self._closed.set()
         try:
+            self.graphs.close()
             self.mind.language.close()  # or closing would wait for many calls of it
             is_idle = self.ingestor.close(within_s)
             self._router.close()
+            self.fanout.close()
             if is_idle:  # or a model would be freed while it works
                 self.mind.close()
         finally:

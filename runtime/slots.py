@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -18,6 +20,8 @@ import structlog
 from reverie.actors import commands as c
 from reverie.actors.backend import Router
 from reverie.actors.lane import MAX_BULK, raise_error
+from reverie.actors.shard_commands import PAGE_BYTES
+from reverie.fanout import DELIVERY, FanOut
 from reverie.memory_graph.errors import (
     CheckpointExistsError,
     InternalError,
@@ -25,12 +29,18 @@ from reverie.memory_graph.errors import (
     UnknownCheckpointError,
 )
 from reverie.memory_graph.ids import Key, key_hash, partition_of
-from reverie.memory_graph.store import Catalog, Intent, Tag, UserImage, World
+from reverie.memory_graph.store import Catalog, Intent, Tag, UserImage, World as StoredWorld
 
 ERASURE = "forget"
-UNDO = {"checkpoint": "drop", "fork": "unfork"}  # by which operation one that fails is undone
+BURIAL, BURIED = "bury", "buried"  # carried out by lifecycle.py, which needs more than shards
+# By which operation one that fails is undone.
+UNDO = {"checkpoint": "drop", "fork": "unfork", "import": "unfork", "hold": "release"}
+ONLY_HERE = {"import", "hold"}  # whoever began it must also end it: found later, it is undone
+HELD = "\x01held "  # how tags begin that no caller can name
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 
 class SlotPlan(msgspec.Struct, frozen=True):
@@ -61,21 +71,33 @@ class Slots:
         self._catalog = catalog
         self._router = router
         self.lock = lock  # guards the catalog
+        self.fanout = FanOut(catalog, router, lock)
         self._errors: dict[str, ReverieError] = {}  # of unfinished operations, by operation
         self._to_undo: set[str] = set()  # failed, and not even this could be noted yet
+        self._under_way: set[str] = set()  # of `ONLY_HERE`, in this process
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the catalog, with no delivery to several users under way: a save holds all of an
+        event or nothing of it."""
+        with self.fanout.gate.alone(), self.lock:
+            yield
 
     def resume(self) -> None:
         """Finish what a crash or an error interrupted. What cannot be finished is logged, stays
         noted, and fails later operations on its world; see `unfinished`."""
-        with self.lock:
+        with self._alone():
+            self.fanout.resume()
             for intent in self._catalog.unfinished():
-                self._finish(intent)
+                ours = intent.kind not in {DELIVERY, BURIAL, BURIED}
+                if intent.operation not in self._under_way and ours:
+                    self._finish(intent)
 
     def _finish(self, intent: Intent) -> None:
         log.warning("finishing an interrupted operation", kind=intent.kind)
         self._errors.pop(intent.operation, None)
         try:
-            if intent.operation in self._to_undo:
+            if intent.operation in self._to_undo or intent.kind in ONLY_HERE:
                 self._undo(intent)
             elif intent.kind == ERASURE:
                 left = msgspec.msgpack.decode(intent.payload, type=ErasurePlan)
@@ -87,13 +109,37 @@ class Slots:
             log.error("an operation cannot be finished", kind=intent.kind, error=str(exc))
             self._errors.setdefault(intent.operation, exc)
 
+    @contextmanager
+    def cut(self, take: Callable[[], T]) -> Iterator[T]:
+        """Call `take` between two writes: no operation on several users is half done, no shard is
+        writing, and the readings are journaled. Within the block, which is given what it returned,
+        everything goes on but operations on save slots and erasures, which wait for its end."""
+
+        def at_rest() -> T:
+            with self.lock:
+                self.resume()
+                with self._router.at_rest() as transports:
+                    for transport in transports:
+                        raise_error(transport([c.Flush()])[0])
+                    return take()
+
+        with self.fanout.gate.alone_first(at_rest) as taken:
+            yield taken
+
     def unfinished(self) -> list[str]:
         """Return a line for each operation that was begun and could not be finished."""
         with self.lock:
-            return [self._line(intent) for intent in self._catalog.unfinished()]
+            return [
+                self._line(intent)
+                for intent in self._catalog.unfinished()
+                if intent.operation not in self._under_way and self.fanout.is_open(intent)
+            ]
 
     def _line(self, intent: Intent) -> str:
-        where = "" if intent.kind == ERASURE else f" of world {_plan(intent).world!r}"
+        if intent.kind == DELIVERY:
+            return self.fanout.line(intent)
+        nameless = intent.kind in {ERASURE, BURIAL, BURIED}
+        where = "" if nameless else f" of world {_plan(intent).world!r}"
         why = self._errors.get(intent.operation, "not tried yet")
         return f"unfinished {intent.kind}{where}: {why}"
 
@@ -103,7 +149,7 @@ class Slots:
         Raises:
             CheckpointExistsError: the tag is taken in this world.
         """
-        with self.lock:
+        with self._alone():
             self._settle(world)
             if any(t.tag == tag for t in self._catalog.tags(world)):
                 msg = f"world {world!r} has a checkpoint {tag!r} already; drop it first"
@@ -116,9 +162,9 @@ class Slots:
         Raises:
             UnknownCheckpointError: no such tag.
         """
-        with self.lock:
+        with self._alone():
             self._settle(world)
-            self._require(world, tag)
+            self.require(world, tag)
             return self._run("rewind", SlotPlan(world, tag, at))
 
     def fork(self, world: str, tag: str, new_world: str, at: float) -> int:
@@ -128,14 +174,10 @@ class Slots:
             UnknownCheckpointError: no such tag.
             CheckpointExistsError: the new world exists.
         """
-        with self.lock:
+        with self._alone():
             self._settle(world, new_world)
-            self._require(world, tag)
-            if self._catalog.world(new_world) is not None or any(
-                users for users in self._router.everywhere(c.ListUsers(world=new_world))
-            ):
-                msg = f"world {new_world!r} exists already; fork into a new name"
-                raise CheckpointExistsError(msg, world=new_world)
+            self.require(world, tag)
+            self.require_new(new_world, "fork into a new name")
             return self._run("fork", SlotPlan(world, tag, at, new_world))
 
     def drop(self, world: str, tag: str) -> None:
@@ -144,9 +186,9 @@ class Slots:
         Raises:
             UnknownCheckpointError: no such tag.
         """
-        with self.lock:
+        with self._alone():
             self._settle(world)
-            self._require(world, tag)
+            self.require(world, tag)
             self._run("drop", SlotPlan(world, tag, 0.0))
 
     def forget(self, key: Key) -> c.Erased:
@@ -154,7 +196,8 @@ class Slots:
         pages; the next opening scrubs them."""
         operation = uuid.uuid4().hex
         plan = ErasurePlan(partition_of(key, self._router.partitions), key_hash(key).hex())
-        with self.lock:
+        with self._alone():
+            self.fanout.strike(key)
             for intent in self._catalog.unfinished():
                 # A fork done later would bring the user back; an erasure whose answer was lost may
                 # be this one, and nothing but the next opening would finish it.
@@ -165,16 +208,57 @@ class Slots:
             self._catalog.finish_intent(operation)
         return erased
 
+    # -- notes of burials ----------------------------------------------------------------
+
+    def note(self, operation: str, kind: str, payload: bytes) -> None:
+        """Note a burial before its first step."""
+        with self.lock:
+            self._catalog.begin_intent(operation, kind, payload)
+
+    def note_instead(self, operation: str, kind: str, payload: bytes) -> None:
+        """Note the next part of a burial in the place of the part before, which leaves no trace."""
+        with self.lock:
+            with self._catalog.write():
+                self._catalog.finish_intent(operation)
+                self._catalog.begin_intent(operation, kind, payload)
+            self._catalog.scrub()
+
+    def strike_out(self, operation: str) -> None:
+        """Strike a burial out after its last step."""
+        with self.lock:
+            self._catalog.finish_intent(operation)
+
+    def burials(self) -> list[Intent]:
+        """Return the burials that were begun and not finished."""
+        with self.lock:
+            return [i for i in self._catalog.unfinished() if i.kind in {BURIAL, BURIED}]
+
     def tags(self, world: str) -> Sequence[Tag]:
         """Return a world's tags, oldest first."""
         with self.lock:
             return self._catalog.tags(world)
 
-    def _require(self, world: str, tag: str) -> None:
-        known = [t.tag for t in self._catalog.tags(world)]
+    def require(self, world: str, tag: str) -> Tag:
+        """Return a checkpoint.
+
+        Raises:
+            UnknownCheckpointError: no such tag.
+        """
+        known = {t.tag: t for t in self.tags(world)}
         if tag not in known:
             msg = f"world {world!r} has no checkpoint {tag!r}; it has: {', '.join(known) or 'none'}"
             raise UnknownCheckpointError(msg, world=world, tag=tag)
+        return known[tag]
+
+    def positions(self, world: str, tag: str | None) -> dict[str, tuple[int, int]]:
+        """Return (generation, seq) by user id, where the users of a world stood under a tag, or
+        stand now if it is None; those that are equal are of the same state."""
+        found = self._router.everywhere(c.Positions(world, tag))
+        return {user_id: (generation, seq) for part in found for user_id, generation, seq in part}
+
+    def ask(self, commands: Sequence[c.UserCommand]) -> list[object]:
+        """Return an answer or an error for each command, in order; one call per shard."""
+        return self._router.call_many(commands)
 
     def _settle(self, *worlds: str) -> None:
         """Finish what was interrupted; nothing else may come before it in these worlds.
@@ -183,15 +267,15 @@ class Slots:
             ReverieError: of an operation on one of the worlds that cannot be finished.
         """
         self.resume()
+        self.fanout.require_settled(*worlds)
         for intent in self._catalog.unfinished():
-            if intent.kind != ERASURE:
+            if intent.kind not in {ERASURE, DELIVERY, BURIAL, BURIED}:
                 plan, error = _plan(intent), self._errors.get(intent.operation)
                 if error is not None and not {plan.world, plan.new_world}.isdisjoint(worlds):
                     raise error
 
     def _run(self, kind: str, plan: SlotPlan) -> int:
-        intent = Intent(uuid.uuid4().hex, kind, msgspec.msgpack.encode(plan))
-        return self._carry_out(intent, is_new=True)
+        return self._carry_out(_intent(kind, plan, uuid.uuid4().hex), is_new=True)
 
     def _carry_out(self, intent: Intent, *, is_new: bool = False) -> int:
         """Do all steps; after an error or an interrupt, undo those of a checkpoint or a fork."""
@@ -234,6 +318,7 @@ class Slots:
             "rewind": self._rewind,
             "fork": self._fork,
             "unfork": self._unfork,
+            "release": self._release,
             "drop": self._drop,
         }
         if kind not in known:
@@ -249,7 +334,7 @@ class Slots:
             source = self._catalog.world(plan.world)
             if source is not None and self._catalog.world(plan.new_world) is None:
                 self._catalog.add_world(
-                    World(plan.new_world, source.embedder, source.dim, source.spec, plan.at)
+                    StoredWorld(plan.new_world, source.embedder, source.dim, source.spec, plan.at)
                 )
 
     def _checkpoint(self, plan: SlotPlan, operation: str) -> int:
@@ -263,25 +348,132 @@ class Slots:
         return sum(self._router.at_once(c.Slot("unpin", plan.world, plan.tag, operation)))
 
     def _fork(self, plan: SlotPlan, operation: str) -> int:
-        count = 0
-        for images in self._router.everywhere(c.ExportSlot(plan.world, plan.tag)):
-            commands = [
+        images = (image for image, _ in self.images(plan.world, plan.tag))
+        return self._bring(plan.new_world, ((image, "") for image in images), operation)
+
+    def images(
+        self, world: str, tag: str, *, digests: bool = False, max_bytes: int = PAGE_BYTES
+    ) -> Iterator[tuple[bytes, str]]:
+        """Yield the users of a tag as encoded images, each with the digest of its state if they are
+        asked for; about `max_bytes` are in memory at a time.
+
+        Raises:
+            UnknownCheckpointError: no such tag, or no more.
+        """
+        for lane in self._router.lanes:
+            at, after = 0, ""
+            while at >= 0:
+                asked = c.ExportSlot(world, tag, at, after, max_bytes, digests)
+                page: c.ImagePage = raise_error(lane.call([asked])[0])
+                yield from zip(page.images, page.digests or [""] * len(page.images), strict=True)
+                at, after = page.partition, page.after
+
+    def _bring(self, world: str, images: Iterable[tuple[bytes, str]], operation: str) -> int:
+        """Make users of images in a world; the answer says how many."""
+        count = size_bytes = 0
+        commands: list[c.ImportUser] = []
+
+        def send() -> None:
+            for answer in self._router.call_many(commands):
+                raise_error(answer)
+            commands.clear()
+
+        for image, digest in images:
+            commands.append(
                 c.ImportUser(
-                    world=plan.new_world,
+                    world=world,
                     user_id=msgspec.msgpack.decode(image, type=UserImage).key.user_id,
                     image=image,
                     operation=operation,
+                    digest=digest,
                 )
-                for image in images
-            ]
-            for start in range(0, len(commands), MAX_BULK):  # so little is under way at an error
-                for answer in self._router.call_many(commands[start : start + MAX_BULK]):
-                    raise_error(answer)
-            count += len(commands)
+            )
+            count, size_bytes = count + 1, size_bytes + len(image)
+            if len(commands) == MAX_BULK or size_bytes > PAGE_BYTES:  # so little is under way
+                send()
+                size_bytes = 0
+        send()
         return count
+
+    # -- a tag of its own for the time of an export; a world out of a file ---------------
+
+    @contextmanager
+    def held(self, world: str, at: float) -> Iterator[str]:
+        """Pin a world as it is now for the time of the block, which is given the tag. Other
+        operations go on meanwhile; after a crash, the next opening lifts the pin."""
+        operation = uuid.uuid4().hex
+        intent = _intent("hold", SlotPlan(world, HELD + operation, at), operation)
+        self._under_way.add(operation)
+        try:
+            with self._alone():
+                self._settle(world)
+                self._catalog.begin_intent(*intent)
+                self._checkpoint(_plan(intent), operation)
+            yield HELD + operation
+        finally:
+            self._under_way.discard(operation)
+            with self.lock:
+                self._give_up(intent)
+
+    def import_world(
+        self, images: Iterable[tuple[bytes, str]], world: StoredWorld, *, has_embedder: bool
+    ) -> int:
+        """Make a world of images and the digests of their states; returns the number of users. All
+        or nothing: after any error, also a crash, its users are erased again.
+
+        Raises:
+            CheckpointExistsError: the world exists, or somebody wrote to it meanwhile.
+            WorldFileError: a user in it is not sound.
+        """
+        operation = uuid.uuid4().hex
+        intent = _intent("import", SlotPlan(world.name, "", world.created, world.name), operation)
+        with self._alone():
+            self._settle(world.name)
+            self.require_new(world.name)
+            self._under_way.add(operation)
+            try:
+                self._catalog.begin_intent(*intent)
+                count = self._bring(world.name, images, operation)
+                with self._catalog.write():
+                    if has_embedder:
+                        self._catalog.add_world(world)
+                    self._catalog.finish_intent(operation)
+            except BaseException:
+                self._give_up(intent)
+                raise
+            finally:
+                self._under_way.discard(operation)
+        return count
+
+    def _give_up(self, intent: Intent) -> None:
+        """Undo one of `ONLY_HERE`; if that fails, the next operation or opening does it."""
+        try:
+            self._undo(intent)
+        except ReverieError as exc:
+            self._errors[intent.operation] = exc
+            log.error("cannot be undone now", kind=intent.kind, error=str(exc))
+
+    def require_new(self, world: str, way_out: str = "import it under another name") -> None:
+        """Refuse the name of a world that exists.
+
+        Raises:
+            CheckpointExistsError: there is one.
+        """
+        with self.lock:
+            known = self._catalog.world(world) is not None
+            if known or any(self._router.everywhere(c.ListUsers(world=world))):
+                msg = f"world {world!r} exists already; {way_out}"
+                raise CheckpointExistsError(msg, world=world)
+
+    def _release(self, plan: SlotPlan, operation: str) -> int:
+        return sum(self._router.everywhere(c.Slot("unpin", plan.world, plan.tag, operation)))
 
     def _unfork(self, plan: SlotPlan, operation: str) -> int:
         return sum(self._router.everywhere(c.Slot("unfork", plan.new_world, plan.tag, operation)))
+
+
+def _intent(kind: str, plan: SlotPlan, operation: str) -> Intent:
+    return Intent(operation, kind, msgspec.msgpack.encode(plan))
 
 
 def _plan(intent: Intent) -> SlotPlan:

@@ -33,10 +33,14 @@ MAX_SUMMARY_TOKENS = 4_000
 
 
 def keeper(
-    router: Router, mind: WorldMind, now: Callable[[], float], config: Config
+    router: Router, mind: WorldMind, now: Callable[[str], float], config: Config
 ) -> SummaryKeeper:
     """Return what makes the summaries of a runtime."""
-    policy = SummaryPolicy(messages=config.summary_every, idle_s=float(config.summary_idle_s))
+    policy = SummaryPolicy(
+        messages=config.summary_every,
+        idle_s=float(config.summary_idle_s),
+        reflect_at=None if config.reflect_at is None else float(config.reflect_at),
+    )
     return SummaryKeeper(router, mind, now, policy)
 
 
@@ -53,7 +57,9 @@ def summarise(self: User) -> list[Item]:
     rt = self._rt
     if rt.config.extractor != "off":
         rt.ingestor.drain(self.key, with_after=False)
-    policy = msgspec.structs.replace(rt.summaries.policy, everything=True)
+    policy = msgspec.structs.replace(
+        rt.summaries.policy, everything=True, kinds="summaries", reflect_at=None
+    )
     kept: list[str] = []
     while (found := rt.summaries.step(self.key, policy)) is not None:
         kept.append(found)
@@ -91,7 +97,7 @@ def get_conversation_summary(
         InvalidValueError: both `last_n_days` and `since`, or a number of days that is not positive.
         UnknownMemoryError: no such session.
     """
-    now = self._rt.now()
+    now = self._rt.now(self.key.world)
     begin = door.optional_time(since, "since")
     if last_n_days is not None:
         if begin is not None:

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
-from reverie import asking, door, masking, summing
+from reverie import (
+    asking,
+    cypher,
+    door,
+    exporting,
+    graphs,
+    groups,
+    masking,
+    profiles,
+    reflecting,
+    summing,
+)
 from reverie.actors import commands as c
 from reverie.memory_graph.context import Context, assemble, utc_day
 from reverie.memory_graph.errors import UnknownMemoryError
 from reverie.memory_graph.ids import check_id
 from reverie.memory_graph.views import EntityView, Hit, Item
 from reverie.memory_graph.why import Explanation
+from reverie.nearest import nearest
+from reverie.relationships import Relationships, context_lines, named_in
 from reverie.results import ForgetReceipt, SearchOptions
 from reverie.writing import Writing
 
@@ -24,6 +37,11 @@ class User(Writing):
     """
 
     # -- reading -----------------------------------------------------------------------
+
+    @property
+    def relationships(self) -> Relationships:
+        """How this user stands to others: trust, fear, debt and the like."""
+        return Relationships(self)
 
     def search(
         self,
@@ -100,7 +118,8 @@ class User(Writing):
         show_time: Callable[[float], str] = utc_day,
         **search: Unpack[SearchOptions],
     ) -> Context:
-        """Return a block of text for a prompt: the best hits that fit in a budget of tokens.
+        """Return a block of text for a prompt: the best hits that fit in a budget of tokens, and a
+        line for each of those whom the question names that this user has a relationship to.
 
         Args:
             question: what the prompt is about.
@@ -113,10 +132,19 @@ class User(Writing):
         search.setdefault("limit", asking.CONTEXT_HITS)
         hits = self.search(question, **search)
         counter = count_tokens or self._rt.mind.for_reading(self.key.world).count_tokens
-        return assemble(hits, budget, counter, show_time)
+        related = named_in(self, question, search.get("as_of"))
+        return assemble(hits, budget, counter, show_time, context_lines(related))
 
+    nearest = nearest
+    query = cypher.query
+    export_graph = graphs.export_graph
     get_conversation_summary = summing.get_conversation_summary
     summarise = summing.summarise
+    reflect = reflecting.reflect
+    set_profile = profiles.set_profile
+    profile = profiles.profile
+    audit = profiles.audit
+    export = exporting.export
     mask = masking.mask
     unmask = masking.unmask
 
@@ -127,7 +155,7 @@ class User(Writing):
             UnknownMemoryError: there is none.
         """
         checked = check_id(node_id, "id")
-        item: Item | None = self._rt.call(c.Get(**self._read(), node_id=checked))
+        item = groups.get(self._rt, self._read(), checked)
         if item is None:
             msg = f"nothing of id {checked!r} for user {self.key.user_id!r}"
             raise UnknownMemoryError(msg, memory_id=checked)
@@ -239,6 +267,8 @@ class User(Writing):
         """
         erased = self._rt.erase(self.key)
         clean = erased.existed and not erased.found
-        return ForgetReceipt(self.key.world, self.key.user_id, self._rt.now(), clean, erased)
+        return ForgetReceipt(
+            self.key.world, self.key.user_id, self._rt.now(self.key.world), clean, erased
+        )
 
     # -- the fields that commands share --------------------------------------------------

@@ -117,12 +117,13 @@ class Writing:
         metadata: Mapping[str, Any] | None = None,
         sources: Sequence[str] = (),
         replaces: str | Sequence[str] = (),
+        again: bool = False,
         request_id: str | None = None,
     ) -> Kept:
         """Keep a statement verbatim, at once, without a language model.
 
         The same text as an active memory is not kept twice (the answer is then a NOOP with the
-        id of the first). `replaces` names memories that it supersedes.
+        id of the first), unless `again` says so. `replaces` names memories that it supersedes.
         """
         old = door.texts((replaces,) if isinstance(replaces, str) else replaces, "replaces")
         draft = MemoryDraft(
@@ -140,7 +141,7 @@ class Writing:
             metadata=metadata,  # type: ignore[arg-type]
             sources=door.texts(sources, "sources"),
         )
-        return self._remember(draft, old, request_id)
+        return self._remember(draft, old, request_id, again=bool(again))
 
     def observe(  # noqa: PLR0913
         self,
@@ -173,6 +174,7 @@ class Writing:
             valid_from=at,  # type: ignore[arg-type]  # None: when it is recorded
             provenance="witnessed" if told_by is None else "told",
             told_by=told_by,
+            heard=() if told_by is None else (told_by,),
             ttl_s=ttl_s,
             tags=tags,  # type: ignore[arg-type]
             metadata=metadata,  # type: ignore[arg-type]
@@ -181,13 +183,21 @@ class Writing:
         return self._remember(draft, (), request_id)
 
     def _remember(
-        self, draft: MemoryDraft, replaces: tuple[str, ...], request_id: str | None
+        self,
+        draft: MemoryDraft,
+        replaces: tuple[str, ...],
+        request_id: str | None,
+        *,
+        again: bool = False,
     ) -> Kept:
         checked = self.masking.memory(door.memory(draft, self._rt.config.max_text_bytes))
         request_id = self._request(request_id)
         checked = msgspec.structs.replace(checked, vector=self._embed(checked.text))
         command = c.Remember(
-            **self._write(request_id, with_vectors=True), draft=checked, supersedes=replaces
+            **self._write(request_id, with_vectors=True),
+            draft=checked,
+            supersedes=replaces,
+            again=again,
         )
         kept: Kept = self._rt.call(command)
         return kept
@@ -354,7 +364,7 @@ class Writing:
         fields: dict[str, Any] = {
             "world": self.key.world,
             "user_id": self.key.user_id,
-            "at": self._rt.now(),
+            "at": self._rt.now(self.key.world),
             "request_id": request_id,
         }
         if with_vectors:
@@ -363,7 +373,7 @@ class Writing:
         return fields
 
     def _read(self, now: float | None = None) -> dict[str, Any]:
-        now = self._rt.now() if now is None else now
+        now = self._rt.now(self.key.world) if now is None else now
         return {"world": self.key.world, "user_id": self.key.user_id, "now": now}
 
     def _embed(self, text: str) -> bytes:

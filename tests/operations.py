@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import DAY, DIM, START, Sentences
 
 import reverie
-from reverie import MemoryDraft, RelationDraft, Runtime, SimulatedClock
+from reverie import Dimension, MemoryDraft, RelationDraft, Runtime, SimulatedClock
 from reverie.memory_graph.drafts import EntityDraft
 from reverie.memory_graph.errors import (
     CheckpointExistsError,
@@ -138,6 +138,70 @@ def _search(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
     )
 
 
+def _move(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
+    own = {"信任": Dimension(-5.0, 5.0, 1.0, DAY * (1 + op.a))} if op.b % 3 == 0 else None
+    return _user(rt, op).relationships.move(
+        NAMES[op.a % 6],
+        {"信任": 0.5} if op.b % 3 == 0 else {"trust": (op.b - 5) / 4, "debt": op.a},
+        reason=_text(op.b),
+        memory_id=f"m{op.a}" if op.a % 2 else None,
+        at=START + DAY * op.b / 2 if op.b % 4 == 1 else None,
+        dimensions=own,
+    )
+
+
+def _profile(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
+    profile = reverie.Profile(
+        memories=op.a if op.a % 4 else None,
+        bytes=200 * op.b if op.b % 3 == 2 else None,
+        archive_below=op.b / 20 if op.b % 2 else None,
+        ttl_s={"event": DAY * op.b} if op.b > 8 else {},
+    )
+    return _user(rt, op).set_profile(profile if op.a < 10 else None)
+
+
+def _observe(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
+    _, world = USERS[op.user]
+    here = [user for user, where in USERS if where == world]
+    return rt.world(world).observe(
+        _text(op.a),
+        witnesses=here[: 1 + op.b % 2],
+        groups=("行会",) if op.b % 3 == 0 else (),
+        place="the Mill" if op.a % 2 else None,
+        participants=NAMES[op.b % 3 : op.b % 3 + 1],
+        event_id="the same" if op.b == 11 else None,  # now and then
+    )
+
+
+def _tell(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
+    user, world = USERS[op.user]
+    memory_id = f"m{op.a}" if op.b % 4 else f"group:行会/m{op.a}"
+    return rt.world(world).tell(
+        user,
+        USERS[(op.user + 1 + op.b) % len(USERS)][0],
+        memory_id,
+        text=_text(op.b) if op.b % 5 == 0 else None,
+        confidence=op.b / 11 if op.b % 3 == 0 else None,
+    )
+
+
+def _join(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
+    user, world = USERS[op.user]
+    return rt.world(world).group("行会").join(user, history=op.a % 2 == 0)
+
+
+def _leave(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
+    user, world = USERS[op.user]
+    return rt.world(world).group("行会").leave(user, forget=op.a % 3 == 0)
+
+
+def _bury(rt: Runtime, clock: SimulatedClock, op: Op) -> object:
+    if op.a < 9:  # or nobody would live long
+        return None
+    user, world = USERS[op.user]
+    return rt.world(world).bury(user, names=[NAMES[op.b % 3]], memories=op.b % 2 == 0).others
+
+
 _RUN: dict[str, Callable[[Runtime, SimulatedClock, Op], object]] = {
     "advance": _advance,
     "add": _add,
@@ -145,12 +209,23 @@ _RUN: dict[str, Callable[[Runtime, SimulatedClock, Op], object]] = {
     "replace": _replace,
     "relate": _relate,
     "search": _search,
+    "observe": _observe,
+    "tell": _tell,
+    "join": _join,
+    "leave": _leave,
     "update": lambda rt, clock, op: _user(rt, op).update(f"m{op.a}", f"{_text(op.b)} anew"),
     "edit": lambda rt, clock, op: _user(rt, op).update(f"m{op.a}", importance=op.b / 11, ttl_s=DAY),
     "delete": lambda rt, clock, op: _user(rt, op).delete(f"m{op.a}"),
     "archive": lambda rt, clock, op: _user(rt, op).archive(f"m{op.a}"),
     "restore": lambda rt, clock, op: _user(rt, op).restore(f"m{op.a}"),
+    "move": _move,
+    "untie": lambda rt, clock, op: _user(rt, op).relationships.remove(NAMES[op.a % 6]),
+    "reflect": lambda rt, clock, op: _user(rt, op).reflect(force=op.b % 2 == 0),
     "summarise": lambda rt, clock, op: [item.text for item in _user(rt, op).summarise()],
+    "profile": _profile,
+    "tend": lambda rt, clock, op: rt.world(USERS[op.user][1]).tend(),
+    "audit": lambda rt, clock, op: _user(rt, op).audit(limit=1 + op.a),
+    "bury": _bury,
     "flush": lambda rt, clock, op: rt.flush() if op.a % 2 else None,
     "checkpoint": lambda rt, clock, op: rt.checkpoint(f"tag {op.a % 3}", USERS[op.user][1]),
     "rewind": lambda rt, clock, op: rt.rewind(f"tag {op.a % 3}", USERS[op.user][1]),
@@ -170,7 +245,8 @@ def look(rt: Runtime) -> dict[str, Any]:
                 for h in user.search(text, as_of=now, include_retired=True)
             ]
             items = user.list(types=None, include_retired=True, include_archived=True).items
-            seen[f"{world}/{name}"] = (user.digest(), hits, items, user.entities())
+            ties = (user.relationships.list(), user.relationships.of("Bo"))
+            seen[f"{world}/{name}"] = (user.digest(), hits, items, user.entities(), ties)
     return seen
 
 

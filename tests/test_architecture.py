@@ -30,12 +30,15 @@ RUNTIME = ("runtime/*",)
 FENCES: dict[str, tuple[str, ...]] = {
     "networkx": ("memory_graph/graph.py", "memory_graph/analytics*.py"),
     "hnswlib": ("memory_graph/vectors.py",),
-    "apsw": ("memory_graph/store/*",),
+    "apsw": ("memory_graph/store/*", "runtime/mem0/importing/sqlite.py"),
+    "kuzu": ("runtime/mem0/importing/graph.py",),
     "dateparser": ("runtime/times.py",),
+    "ladybug": ("runtime/cypher/worker.py",),
     "sqlite3": (),  # Python's own SQLite lacks a fix that durability needs
     "llama_cpp": ("models/llama*.py",),
     "ray": ("actors/ray_*.py",),
     **dict.fromkeys(("click", "rich", "typer"), RUNTIME),
+    **dict.fromkeys(("langchain_core", "langgraph"), ("runtime/adapters/*",)),
     **dict.fromkeys(("fastapi", "mcp", "starlette", "uvicorn", "websockets"), RUNTIME),
     **dict.fromkeys(("http", "socketserver", "urllib"), (*RUNTIME, "models/*")),
 }
@@ -361,7 +364,8 @@ def pyproject() -> dict[str, Any]:
 
 
 def packages_in(root: Path) -> tuple[set[str], set[str]]:
-    """Return packages under the four folders, and folders with Python files that are none."""
+    """Return packages under the four folders, and folders with Python files that are none; an
+    example that is a package is part of reverie too."""
     packages, strays = set(), set()
     for layer in LAYERS:
         for folder in {path.parent for path in (root / layer).rglob("*.py")}:
@@ -371,6 +375,7 @@ def packages_in(root: Path) -> tuple[set[str], set[str]]:
                 packages.add(".".join(["reverie", *rest]))
             else:
                 strays.add("/".join(parts))
+    packages |= {f"reverie.{p.parent.name}" for p in (root / "examples").glob("*/__init__.py")}
     return packages, strays
 
 
@@ -382,16 +387,19 @@ def test_pyproject_lists_every_package() -> None:
 
 
 def test_a_package_that_is_not_listed_is_found(tmp_path: Path) -> None:
-    for name in ("runtime/__init__.py", "runtime/http/__init__.py", "models/rules/dates.py"):
+    packages = ("runtime/__init__.py", "runtime/http/__init__.py", "examples/inn/__init__.py")
+    for name in (*packages, "models/rules/dates.py", "examples/one.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert packages_in(tmp_path) == ({"reverie", "reverie.http"}, {"models/rules"})
+    assert packages_in(tmp_path) == ({"reverie", "reverie.http", "reverie.inn"}, {"models/rules"})
 
 
 # -- what an import does ----------------------------------------------------------------
 
 # Not rich, which structlog loads when it is there.
-HEAVY = frozenset("fastapi gguf llama_cpp mcp ray starlette torch typer uvicorn".split())
+HEAVY = frozenset(
+    "fastapi gguf langchain_core langgraph llama_cpp mcp ray starlette torch typer uvicorn".split()
+)
 LOADED = "import sys, threading; print(threading.active_count(), *sys.modules)"
 
 

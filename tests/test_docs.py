@@ -146,11 +146,12 @@ def test_a_page_that_lies_is_found(tmp_path: Path, no_models: Path) -> None:
         test_commands_run(page, no_models)
 
 
-def test_the_quickstart_of_the_readme_is_the_example() -> None:
-    source = QUICKSTART.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["quickstart.py", "two_npcs.py"])
+def test_the_readme_shows_the_examples_as_they_are(name: str) -> None:
+    source = (ROOT / "examples" / name).read_text(encoding="utf-8")
     docstring = ast.parse(source).body[0]
     code = "".join(source.splitlines(keepends=True)[docstring.end_lineno :]).lstrip("\n")
-    assert marked(ROOT / "README.md", "file: examples/quickstart.py").text == code
+    assert marked(ROOT / "README.md", f"file: examples/{name}").text == code
 
 
 def masked(text: str) -> list[str]:

@@ -22,12 +22,32 @@ PRINTED = {
         "Tom owes: ['Mira']",
         "Tom heard from the baker",
     ],
+    "npc_dialogue.py": [
+        "Robin: Who took the amulet?\n  | Mira recalls",
+        "  | Robin was told\n",
+        "Mira: I remember: Tom the tinker took the silver amulet from the shrine at dusk.",
+    ],
+    "two_npcs.py": [
+        "tom knows: []",
+        "mira: The player stole the amulet. [witnessed]",
+        "tom: The player stole the amulet. [told by mira]",
+        "shares the words: stole, amulet",
+        "who knows: [('mira', ()), ('tom', ('mira',))]",
+        "tom trusts the player: -0.20",
+        "mira trusts the player: -0.40",
+    ],
 }
+IN_ORDER = {"npc_observe.py", "npc_dialogue.py", "two_npcs.py"}
+
+# Options before the data folder, and what is typed.
+OPTIONS = {"npc_dialogue.py": ["--explain", "--data"]}
+TYPED = {"npc_dialogue.py": "Who took the amulet?\n"}
 
 
 def run(name: str, folder: Path, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name), str(folder)],
+        [sys.executable, str(EXAMPLES / name), *OPTIONS.get(name, ()), str(folder)],
+        input=TYPED.get(name, ""),
         capture_output=True,
         text=True,
         check=False,
@@ -42,7 +62,7 @@ def check_lines(name: str, printed: str) -> None:
     rest = printed
     for words in PRINTED[name]:
         assert words in rest, (words, printed)
-        if name == "npc_observe.py":  # in this order
+        if name in IN_ORDER:
             rest = rest.partition(words)[2]
 
 

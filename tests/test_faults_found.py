@@ -81,14 +81,14 @@ def test_a_fork_into_what_somebody_writes_meanwhile(
     export = Partition.export_pin
     written: list[str] = []
 
-    def meanwhile(partition: Partition, world: str, tag: str) -> Any:
+    def meanwhile(partition: Partition, world: str, tag: str, after: str = "") -> Any:
         if not written:
             other = next(p for p in rt._router.backend.shard.partitions.values())  # type: ignore[attr-defined]
             here = [u for u in USERS if partition_of(Key("b", u), PARTITIONS) == 0]
             written.append(here[0])
             with other.write() as txn:
                 txn.append(Key("b", here[0]), [b"\x80"])
-        return export(partition, world, tag)
+        return export(partition, world, tag, after)
 
     monkeypatch.setattr(Partition, "export_pin", meanwhile)
     with pytest.raises(errors.CheckpointExistsError):

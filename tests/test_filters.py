@@ -34,7 +34,7 @@ def memory() -> UserMemory:
     return made.memory
 
 
-NUMBERS = {"at", "recorded_at", "valid_from", "valid_to", "importance", "confidence"}
+NUMBERS = {"at", "recorded_at", "valid_from", "valid_to", "importance", "confidence", "hops"}
 
 
 def holds(spec: dict[str, Any], node_id: str = "m1") -> bool:

@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 from support import DAY, START, fact, vector, writer
 
-from reverie.memory_graph import events, nodes
+from reverie.memory_graph import events, nodes, relationships
 from reverie.memory_graph.apply import apply
 from reverie.memory_graph.check import check_memory
 from reverie.memory_graph.drafts import (
@@ -21,6 +21,7 @@ from reverie.memory_graph.errors import InvariantError
 from reverie.memory_graph.events import decode_event, encode_event
 from reverie.memory_graph.graph import MemoryGraph, number
 from reverie.memory_graph.nodes import Edge, Entity, Memory, Message, Relation, Session, Topic
+from reverie.memory_graph.profile import Profile
 from reverie.memory_graph.snapshot import decode_snapshot, encode_snapshot, state_digest
 from reverie.memory_graph.state import UserMemory
 
@@ -266,17 +267,30 @@ def test_every_event_is_encoded_and_replayed() -> None:
     later.relate(RelationDraft("Ana", "knows", "Bo", ended=True), None)
     later.summarise("People.", "s1", [turn], from_at=0.0, to_at=1.0, vector=vector("People."))
     later.summarise("People!", "s1", [turn], from_at=0.0, to_at=1.0, vector=vector("People!"))
+    relationships.move(later, "Bo", {"trust": 0.5}, {}, reason="he came back", source="m1")
+    relationships.untie(later, "Bo")
+    later.emit(events.Reflected(at=later.at, covers=1, foci=("e1",)))
+    later.emit(events.ProfileSet(at=later.at, profile=Profile(memories=10)))
+    later.emit(events.ModelBudgetSpent(at=later.at))
+    later.emit(events.GroupJoined(at=later.at, group="guild"))
+    later.emit(events.GroupLeft(at=later.at, group="guild"))
+    guild = writer()  # the graph of a group is one of its own
+    guild.emit(events.GroupFormed(at=START, name="guild"))
+    guild.emit(events.MemberJoined(at=START, member="安娜"))
+    guild.remember(fact("The guild meets."))
+    guild.emit(events.MemberLeft(at=START + DAY, member="安娜"))
     later.touch(["m1"], START + 2 * DAY)
     later.emit(events.VectorsSet(at=START, embedder="e", dim=1, ids=("m1",), vectors=b"\0\0\x80?"))
-    journal = made.events + later.events
-    kinds = {type(event).__name__ for event in journal}
+    journals = {False: made.events + later.events, True: guild.events}
+    kinds = {type(event).__name__ for journal in journals.values() for event in journal}
     assert kinds == {k.__name__ for k in events.Event.__args__}
-    copy = UserMemory()
-    for event in journal:
-        apply(copy, decode_event(encode_event(event)))
-    assert state_digest(copy) == state_digest(made.memory)
-    assert encode_event(journal[0]) == encode_event(decode_event(encode_event(journal[0])))
-    assert check_memory(copy) == []
+    for is_group, journal in journals.items():
+        copy = UserMemory()
+        for event in journal:
+            apply(copy, decode_event(encode_event(event)))
+        assert state_digest(copy) == state_digest((guild if is_group else made).memory)
+        assert encode_event(journal[0]) == encode_event(decode_event(encode_event(journal[0])))
+        assert check_memory(copy) == []
 
 
 def test_a_digest_sees_every_change() -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from support import START, Factory, Sentences
 
 import reverie
-from reverie import TurnDraft, User, errors
+from reverie import Profile, TurnDraft, User, errors
 from reverie.masking import Masks
 from reverie.memory_graph.drafts import EntityDraft, MemoryDraft
 from reverie.memory_graph.ids import Key
@@ -290,6 +290,9 @@ WAYS: dict[str, Callable[[User], object]] = {
     "search": lambda u: u.search(SOME, filters={"text": {"contains": "Ines Moreau"}}),
     "why": lambda u: u.why(SOME, "m1", filters={"metadata.who": SOME}),
     "context": lambda u: u.context(TALK[1]),
+    "nearest": lambda u: u.nearest(SOME, filters={"text": {"contains": "Ines Moreau"}}),
+    "query": lambda u: u.query("MATCH (e:Entity {name: 'Ines Moreau'}) RETURN $x", {"x": SOME}),
+    "export_graph": lambda u: u.export_graph("graphml"),
     "list": lambda u: u.list(filters={"NOT": {"tags": SOME}}),
     "get": lambda u: [u.get(i.id) for i in u.list().items],
     "history": lambda u: u.history(_remember(u)),
@@ -303,7 +306,12 @@ WAYS: dict[str, Callable[[User], object]] = {
     "mask": lambda u: u.mask(SOME),
     "unmask": lambda u: u.unmask(u.mask(SOME)),
     "summarise": lambda u: u.summarise(),
+    "reflect": lambda u: u.reflect(force=True),
     "get_conversation_summary": lambda u: u.get_conversation_summary("Ines Moreau"),
+    "set_profile": lambda u: u.set_profile(Profile(name=SOME, memories=0, rest={SOME: 0.5})),
+    "profile": lambda u: u.set_profile(Profile(name=SOME)) and u.profile(),
+    "audit": lambda u: u.archive(_remember(u), reason=SOME) and u.audit(),
+    "export": lambda u: _remember(u) and u.export(u._rt.path / "made"),
     "forget": lambda u: u.forget(),
 }
 INTERNAL = {"turns_command", "search_command"}  # called by the methods above

@@ -138,7 +138,8 @@ def some_operations(seed: int, count: int) -> list[Op]:
     rng = random.Random(seed)
     names = ["add", "add", "remember", "remember", "replace", "relate", "search", "search"]
     names += ["update", "edit", "delete", "archive", "restore", "advance", "checkpoint", "rewind"]
-    names += ["summarise"]
+    names += ["move", "move", "untie", "reflect"]
+    names += ["summarise", "profile", "tend", "observe", "observe", "tell", "join", "leave"]
     return [
         Op(rng.choice(names), rng.randrange(len(USERS)), rng.randrange(12), rng.randrange(12))
         for _ in range(count)

@@ -5,7 +5,7 @@ Reading order: `schema` (the tables), `sqlite` (durability and errors), `partiti
 `seal` (what makes damage known), then `salvage`, `rebuild`, `replace`, `repair`; `migrations`.
 """
 
-from reverie.memory_graph.store.catalog import Catalog, Intent, Tag, World
+from reverie.memory_graph.store.catalog import Catalog, Intent, Tag, World, World as StoredWorld
 from reverie.memory_graph.store.erase import search_files
 from reverie.memory_graph.store.folder import DataFolder, FolderOwner
 from reverie.memory_graph.store.partition import Partition, Transaction
@@ -21,6 +21,7 @@ from reverie.memory_graph.store.records import (
 )
 from reverie.memory_graph.store.repair import Repaired, repair_folder
 from reverie.memory_graph.store.sqlite import sync_folder
+from reverie.memory_graph.store.world_file import WorldFile
 
 __all__ = [
     "Built",
@@ -36,10 +37,12 @@ __all__ = [
     "PendingTurns",
     "QuarantinedTurn",
     "Repaired",
+    "StoredWorld",
     "Tag",
     "Transaction",
     "UserImage",
     "World",
+    "WorldFile",
     "repair_folder",
     "search_files",
     "sync_folder",

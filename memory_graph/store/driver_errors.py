@@ -12,6 +12,7 @@ from reverie.memory_graph.errors import (
     InvariantError,
     OverloadedError,
     ReverieError,
+    StorageError,
     StorageFailedError,
     StorageFullError,
     StorageReadOnlyError,
@@ -72,3 +73,14 @@ def full(path: Path) -> StorageFullError:
         f"try again (opening a folder takes {OPEN_BYTES // 1024} KiB for each of its databases)"
     )
     return StorageFullError(msg, path=str(path))
+
+
+def disk_error(exc: OSError, path: Path) -> StorageError:
+    """Return the error of this package that tells the same as one of the system."""
+    if isinstance(exc, StorageError):
+        return exc
+    if exc.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+        return StorageReadOnlyError(f"{path} cannot be written: {exc}", path=str(path))
+    if exc.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return StorageFullError(f"no space left for {path}: {exc}", path=str(path))
+    return StorageFailedError(f"{path}: {exc}", path=str(path))

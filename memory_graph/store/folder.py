@@ -29,14 +29,11 @@ from reverie.memory_graph.errors import (
     ConfigError,
     DataFolderError,
     DataFolderLockedError,
-    StorageError,
-    StorageFailedError,
-    StorageFullError,
-    StorageReadOnlyError,
 )
 from reverie.memory_graph.ids import key_hash
 from reverie.memory_graph.store import forks
 from reverie.memory_graph.store.catalog import MAX_PARTITIONS, Catalog
+from reverie.memory_graph.store.driver_errors import disk_error
 from reverie.memory_graph.store.partition import Partition
 from reverie.memory_graph.store.replace import DAMAGED, MARK, finish
 from reverie.memory_graph.store.seal import WAY_OUT
@@ -55,6 +52,7 @@ CATALOG = "catalog.db"
 _FOLDERS = ("partitions", "indices", "traces")
 # A power loss while the folder is made may leave any of them without the others.
 _OURS = {CATALOG, "catalog.commits", "LOCK", "OWNER.json", "OWNER.json.new"}
+_OURS |= {"reverie.toml"}  # settings, which may be there before anything else
 _OURS |= {f"{CATALOG}{suffix}" for suffix in ("-journal", "-wal", "-shm")}
 
 
@@ -110,7 +108,7 @@ class DataFolder:
             path.mkdir(parents=True, exist_ok=True)
             lock = _lock(path)
         except OSError as exc:
-            raise _storage_error(exc, path) from exc
+            raise disk_error(exc, path) from exc
         try:
             for name in _FOLDERS:
                 (path / name).mkdir(exist_ok=True)
@@ -126,7 +124,7 @@ class DataFolder:
                 raise
         except OSError as exc:
             lock.release()
-            raise _storage_error(exc, path) from exc
+            raise disk_error(exc, path) from exc
         except BaseException:
             lock.release()
             raise
@@ -210,7 +208,7 @@ def hold(path: Path) -> Iterator[None]:
             (path / "OWNER.json").unlink(missing_ok=True)
             lock.release()
     except OSError as exc:
-        raise _storage_error(exc, path) from exc
+        raise disk_error(exc, path) from exc
 
 
 def _require_ours(path: Path) -> None:
@@ -284,13 +282,3 @@ def _holder(path: Path) -> FolderOwner:
         return msgspec.json.decode((path / "OWNER.json").read_bytes(), type=FolderOwner)
     except (OSError, msgspec.DecodeError):  # the holder is just starting or ending
         return FolderOwner()
-
-
-def _storage_error(exc: OSError, path: Path) -> StorageError:
-    if isinstance(exc, StorageError):
-        return exc
-    if exc.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
-        return StorageReadOnlyError(f"{path} cannot be written: {exc}", path=str(path))
-    if exc.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return StorageFullError(f"no space left for {path}: {exc}", path=str(path))
-    return StorageFailedError(f"{path}: {exc}", path=str(path))

@@ -436,15 +436,27 @@ class Partition:
         """Return every (world, tag) that is pinned here."""
         return set(self._db.rows("SELECT world, tag FROM tags"))
 
-    def export_pin(self, world: str, tag: str) -> Iterator[UserImage]:
-        """Return the pinned users one by one, each read when it is asked for.
+    def export_pin(self, world: str, tag: str, after: str = "") -> Iterator[UserImage]:
+        """Return the pinned users after `after` in the order of their ids, each read when it is
+        asked for.
 
         Raises:
             UnknownCheckpointError: no such tag in this world; at once.
             JournalDamagedError: a user does not verify; when it is reached.
         """
         slots.require_tag(self._db, world, tag)
-        return slots.export_pin(self._db, world, tag)
+        return slots.export_pin(self._db, world, tag, after)
+
+    def positions(self, world: str, tag: str | None) -> list[tuple[str, int, int]]:
+        """Return where the users of a world stand, or stood; see `slots.positions`."""
+        with self._db.read():
+            if tag is not None:
+                slots.require_tag(self._db, world, tag)
+            return slots.positions(self._db, world, tag)
+
+    def load_pinned(self, key: Key, tag: str) -> Loaded | None:
+        """Return what a user's graph is built from as it was pinned; None for one that was not."""
+        return slots.load_pinned(self._db, key, tag)
 
     def export_user(self, key: Key) -> UserImage | None:
         """Return a user as it is now, whole, or None when it is absent."""

@@ -26,7 +26,7 @@ from reverie.memory_graph.store.users import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reverie.memory_graph.store.records import OutboxTurn
+    from reverie.memory_graph.store.records import Loaded, OutboxTurn
     from reverie.memory_graph.store.sqlite import Database
     from reverie.memory_graph.store.users import User
 
@@ -142,22 +142,83 @@ def export_user(db: Database, key: Key) -> UserImage | None:
     return _image(db, user, user.generation, user.head, outbox.turns_of(db, user.uid))
 
 
-def export_pin(db: Database, world: str, tag: str) -> Iterator[UserImage]:
-    """Yield the pinned users one by one; a later write to their world does not change them."""
-    for (uid,) in db.rows(
-        "SELECT uid FROM pins WHERE world = ? AND tag = ? ORDER BY uid", (world, tag)
-    ):
-        with db.read():
-            user = user_of(db, uid)
-            row = db.row(
-                "SELECT generation, seq, outbox FROM pins WHERE world = ? AND tag = ? AND uid = ?",
-                (world, tag, uid),
-            )
-            if user is None or row is None:  # erased, or unpinned, since the first image
-                continue
-            generation, seq, blob = row
-            image = _image(db, user, generation, seq, outbox.unpack(blob))
-        yield image
+def export_pin(db: Database, world: str, tag: str, after: str = "") -> Iterator[UserImage]:
+    """Yield the pinned users one by one, in the order of their ids, from that after `after` on; a
+    later write to their world does not change them."""
+    for user_id, _, _ in positions(db, world, tag):
+        if user_id > after and (image := export_pinned(db, Key(world, user_id), tag)) is not None:
+            yield image
+
+
+def export_pinned(db: Database, key: Key, tag: str) -> UserImage | None:
+    """Return a user as it was pinned; None for one that was not, or was erased since."""
+    with db.read():
+        found = _pinned(db, key, tag)
+        if found is None:
+            return None
+        user, generation, seq, blob = found
+        return _image(db, user, generation, seq, outbox.unpack(blob))
+
+
+def load_pinned(db: Database, key: Key, tag: str) -> Loaded | None:
+    """Return what the graph of a user is built from as it was pinned; None as `export_pinned`.
+
+    Raises:
+        JournalDamagedError: an event up to there is missing or damaged.
+    """
+    with db.read():
+        found = _pinned(db, key, tag)
+        return None if found is None else load_position(db, *found[:3])
+
+
+def _pinned(db: Database, key: Key, tag: str) -> tuple[User, int, int, bytes] | None:
+    user = find_user(db, key)
+    if user is None:
+        return None
+    row = db.row(
+        "SELECT generation, seq, outbox FROM pins WHERE world = ? AND tag = ? AND uid = ?",
+        (key.world, tag, user.uid),
+    )
+    return None if row is None else (user, *row)
+
+
+def positions(db: Database, world: str, tag: str | None) -> list[tuple[str, int, int]]:
+    """Return (user id, generation, seq) of each user of a world under a tag, or now if it is None,
+    in the order of their ids.
+
+    The same history up to the same event has the same position, whatever branch it is seen from:
+    where nothing was written since a rewind, it is that of the pin.
+    """
+    if tag is None:
+        rows = db.rows(
+            "SELECT user_id, uid, generation, head FROM users WHERE world = ? AND live = 1 "
+            "ORDER BY user_id",
+            (world,),
+        )
+    else:
+        rows = db.rows(
+            "SELECT user_id, uid, pins.generation, seq FROM pins JOIN users USING (uid) "
+            "WHERE pins.world = ? AND tag = ? ORDER BY user_id",
+            (world, tag),
+        )
+    bases = {
+        (uid, generation): (base_generation, base_seq)
+        for uid, generation, base_generation, base_seq in db.rows(
+            "SELECT g.uid, g.generation, g.base_generation, g.base_seq FROM generations AS g "
+            "JOIN users ON g.uid = users.uid WHERE users.world = ?",
+            (world,),
+        )
+    }
+    found = []
+    for user_id, uid, present, seq in rows:
+        generation = present
+        while True:
+            base_generation, base_seq = bases.get((uid, generation), (None, 0))
+            if base_generation is None or base_seq != seq or base_generation >= generation:
+                break
+            generation = base_generation
+        found.append((user_id, generation, seq))
+    return found
 
 
 def _image(

@@ -70,8 +70,21 @@ def names_of(text: str) -> frozenset[str]:
 
 
 def says_more(new: Said, old: Said) -> bool:
-    """Return whether `new` holds a number or name that `old` has not: no mere repetition."""
-    return not (new.numbers <= old.numbers and names_of(new.text) <= names_of(old.text))
+    """Return whether `new` holds a number or name that `old` has not: no mere repetition.
+
+    A name counts as held wherever it stands: at the start of a sentence it is not always
+    recognised as one.
+    """
+    known = fold(old.text)
+    return not (
+        new.numbers <= old.numbers and all(_stands_in(name, known) for name in names_of(new.text))
+    )
+
+
+def _stands_in(name: str, text: str) -> bool:
+    if is_chinese(name):
+        return name in text
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def apart(new: Said, old: Said) -> bool:

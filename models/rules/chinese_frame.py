@@ -38,6 +38,10 @@ _MEASURED = re.compile(
 _CALLED = re.compile(
     "的(?P<a>[\u4e00-\u9fff]{1,6}?)(?=是|为|叫|改成|变成|换成|[涨降升减增]到|提高到|在|：|:)"
 )
+_SOMEBODY = re.compile(f"{'|'.join(sorted(KIN))}|{PETS}")
+_IS_CALLED = re.compile(
+    "(?:名字)?(?:叫做|名叫|叫)(?P<name>[\u4e00-\u9fff·A-Za-z]{1,8}?)(?=[，。！；,、\\s]|$|今年)"
+)
 _NAME_CHARS = re.compile(
     "[\u4e00-\u9fff·]{1,4}?(?=今年|下|上|明|去年|昨|前天|今天|已经|刚|就|要|是|住|在|喜欢|讨厌|有|会|去|来|结婚|生|的|也|很|最近|都|对|从|不|考|开|得|正|马上|终于|最|搬|想|爱|养|学|毕业|病|$|，)"
 )
@@ -86,6 +90,21 @@ def begins_without_subject(clause: str) -> bool:
     )
 
 
+def carried_on(clause: str, label: str) -> str:
+    """Return whom the next clause is about when it leaves its subject out, after a clause about
+    somebody of the speaker's: by name if it has one; "" after any other clause.
+
+    Args:
+        clause: in the third person, for example "安娜妹妹叫小梅".
+        label: the speaker's name in it.
+    """
+    frame = frame_of(clause, label, loose=False)
+    if frame is None or frame.owner != label or not _SOMEBODY.fullmatch(frame.noun):
+        return ""
+    called = _IS_CALLED.match(frame.core)
+    return frame.name or (called["name"] if called else frame.subject)
+
+
 def frame_of(clause: str, label: str, *, loose: bool) -> Frame | None:  # noqa: C901, PLR0912, PLR0915 - the particles come in any order
     """Take a third-person clause apart, or return None where no subject is found.
 
@@ -111,7 +130,8 @@ def frame_of(clause: str, label: str, *, loose: bool) -> Frame | None:  # noqa: 
             noun = kin["noun"]
             rest = bare[kin.end() :]
             if (m := _NAME_CHARS.match(rest)) and not re.match(
-                "叫|名|是|在|有|今年|也|都|喜欢|住|不|要|会|很|的|，|从|对|最|昨|明|上|下|去|来|结|生病|刚|已",
+                "叫|名|是|在|有|今年|也|都|喜欢|住|不|要|会|很|的|，|从|对|最|昨|明|上|下|去|来|结|生病|刚|已"
+                r"|[一二两三四五六七八九十百\d]+(?:个?半?月|岁|周岁)",
                 rest,
             ):
                 name = m.group()

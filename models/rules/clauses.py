@@ -9,9 +9,12 @@ import msgspec
 
 from reverie.models.rules import chinese, chinese_frame, cues, english
 from reverie.models.rules.claims import USER_LABELS, Claim
+from reverie.models.rules.dates import MONTHS, WEEKDAYS, leading_date
 from reverie.models.rules.person import to_third
 from reverie.models.rules.text import MAX_CLAUSE_CHARS, MAX_CLAUSES, is_chinese, sentences
 from reverie.models.rules.vocab import GERUNDS, PASTS, TALK_VERBS
+
+_FRONTED_TIME = re.compile(r",? (?=(?:I|[Ww]e|[Mm]y|[Oo]ur|[Hh]e|[Ss]he|[Tt]hey|[A-Z][\w-]+)\b)")
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -110,7 +113,7 @@ def _english(
     if cues.QUESTION.match(bare) or cues.UNREAL.search(bare) or cues.REPORTED.search(bare):
         return []
     found: list[Statement] = []
-    for piece in split_clauses(bare[: MAX_CLAUSE_CHARS * 4]):
+    for piece in split_clauses(_strip_lead(bare[: MAX_CLAUSE_CHARS * 4])):
         clause = _strip_lead(piece)[:MAX_CLAUSE_CHARS]
         if (
             not clause
@@ -193,9 +196,18 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _uncapital(when: str) -> str:
+    first = when.split(" ", 1)[0].casefold()
+    return when if first in MONTHS or first in WEEKDAYS else when[:1].lower() + when[1:]
+
+
 def split_clauses(sentence: str) -> list[str]:
-    """Split a sentence into clauses; a clause that shares its subject gets it back."""
+    """Split a sentence into clauses; a clause that shares its subject gets it back. A time in front
+    ("Last week, I moved") goes behind the first clause, where every rule looks for it."""
     clauses: list[str] = []
+    when = leading_date(sentence)
+    behind = _FRONTED_TIME.match(sentence, len(when)) if when else None
+    sentence = sentence[behind.end() :] if behind else sentence
     subject = ""
     at = 0
     shared = False
@@ -207,6 +219,8 @@ def split_clauses(sentence: str) -> list[str]:
         if end < at:
             continue
         clause = sentence[at:end].strip(" ,")
+        if behind and not clauses:
+            clause = f"{clause.rstrip(' .!')} {_uncapital(when)}"
         if shared and subject:
             clause = f"{subject} {clause}"
         clauses.append(clause)
@@ -332,7 +346,7 @@ def _chinese(sentence: str, label: str, context: _Context) -> list[Statement]:
         claims = chinese.parse(third, label)
         context.learn(claims)
         if claims:
-            subject = claims[0].subject
+            subject = chinese_frame.carried_on(third, label) or claims[0].subject
             found.append(Statement(third, tuple(claims)))
         elif third.startswith(label):
             subject = label

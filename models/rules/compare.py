@@ -7,6 +7,7 @@ import re
 from reverie.models.rules.changes import moments
 from reverie.models.rules.claims import Claim
 from reverie.models.rules.reading import Said
+from reverie.models.rules.standing import is_over
 from reverie.models.rules.text import fold, is_chinese, key_words
 
 # Stems and characters that only carry the predicate: they never make a statement a new one.
@@ -158,6 +159,8 @@ def another_value(new: Said, old: Said) -> bool:
     if a is None or b is None or a.slot != b.slot or not a.functional:
         return _same_but_count(new, old)
     if a.ended or b.ended or a.polarity < 0 or b.polarity < 0 or a.future or b.future:
+        return False
+    if is_over(a):
         return False
     if b.past and not b.changed and not _LASTING.search(b.text):
         return False  # "once lived in Chile" was over before

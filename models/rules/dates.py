@@ -52,6 +52,7 @@ _EN_GATE = re.compile(
     rf"|{_WEEKDAY}s?|in (?:an?|one|two|three|four|five|six|seven|eight|nine|ten))\b",
     re.IGNORECASE,
 )
+_EN_LEAD = re.compile(r"(?:since|on|in|back in|until|by|during)\ (?=\w)", re.IGNORECASE)
 _ZN = r"(?:\d{1,3}|[一二两三四五六七八九十几半]{1,3})"
 _ZH = re.compile(
     rf"""(?P<y1>(?:19|20)\d\d)年(?:(?P<m1>\d\d?)月(?:(?P<d1>\d\d?)[日号])?)?
@@ -106,6 +107,16 @@ def find_date(
     except (ValueError, OverflowError, OSError):  # 31 June, or a clock far outside the calendar
         return None
     return DateSpan(start, end, match.group())
+
+
+def leading_date(text: str) -> str:
+    """Return the words of the date that an English clause begins with, "" where it does not:
+    "Since last week" of "Since last week I live in Bergen"."""
+    if not _EN_GATE.search(text[:40]):
+        return ""
+    lead = _EN_LEAD.match(text)
+    match = _EN.match(text, lead.end() if lead else 0) or _EN.match(text)
+    return text[: match.end()] if match else ""
 
 
 Span: TypeAlias = tuple[datetime, datetime]

@@ -13,8 +13,9 @@ _KIN = r"(?P<kin>" + "|".join(sorted(KIN, key=len, reverse=True)) + r")"
 _PET = r"(?P<pet>" + "|".join(sorted(PETS, key=len, reverse=True)) + r")"
 CONDITION = r"(?:\w+ )?(?:" + "|".join(sorted(CONDITIONS)) + r")"
 _JOB = rf"(?:(?!the |not |very |good |bad |big |huge )[\w/-]+ ){{0,4}}?(?:{JOB_WORDS})(?![\w-])"
-_PLACE = rf"(?P<o>(?:the )?{NAME}(?:, {NAME})?|[a-z][\w' -]{{1,50}}?)(?=[,;.!?()]|$|\s+(?:for|with|since|because|when|where|which|as|last|next|this|back|again|now|right|these|at|on|in|by|from|to|and|but|so|until|after|before|during|near|yesterday|today|tomorrow|anymore|too|just|over|about|every|ago)\b)"
-ORG = rf"(?P<o>(?:the )?(?:{NAME}|\d\w+)|(?:an?|the|{POSS}|some) [\w' -]{{2,50}}?)(?=[,;.!?()]|$|\s+(?:for|with|since|because|when|where|which|as|last|next|this|now|right|these|at|on|in|by|from|to|and|but|so|until|after|before|during|yesterday|today|tomorrow|anymore|too|just|over|every|that|who|who's|full|part)\b)"
+_AGO = r"\s+(?:an?|\d+|one|two|three|four|five|six|seven|eight|nine|ten|a few|a couple of|several) (?:day|week|month|year)s? ago\b"
+_PLACE = rf"(?P<o>(?:the )?{NAME}(?:, {NAME})?|[a-z][\w' -]{{1,50}}?)(?=[,;.!?()]|$|{_AGO}|\s+(?:for|with|since|because|when|where|which|as|last|next|this|back|again|now|right|these|at|on|in|by|from|to|and|but|so|until|after|before|during|near|yesterday|today|tomorrow|anymore|too|just|over|about|every|ago)\b)"
+ORG = rf"(?P<o>(?:the )?(?:{NAME}|\d\w+)|(?:an?|the|{POSS}|some) [\w' -]{{2,50}}?)(?=[,;.!?()]|$|{_AGO}|\s+(?:for|with|since|because|when|where|which|as|last|next|this|now|right|these|at|on|in|by|from|to|and|but|so|until|after|before|during|yesterday|today|tomorrow|anymore|too|just|over|every|that|who|who's|full|part)\b)"
 
 
 class Rule(NamedTuple):

@@ -18,6 +18,7 @@ from reverie.models.rules.dates import find_date
 from reverie.models.rules.importance import EXPLICIT, importance_of, sentiment_of
 from reverie.models.rules.names import chinese_names, english_names, merged, titles
 from reverie.models.rules.phrases import PERSON
+from reverie.models.rules.standing import is_over
 from reverie.models.rules.text import clean, fold, is_chinese, sentences
 from reverie.models.rules.vocab import COMMON
 
@@ -44,7 +45,8 @@ class RulesExtractor:
     A dated statement is valid from the start of the day, week, month or year it names ("last
     week" is Monday). A statement that begins with being said ("moved to", "adopted") and names
     no date is valid from `said_at`. Any other is open (None): "lives in Oslo" does not say since
-    when. `valid_to` is set only where a state is said to be over or bounded ("used to", "until").
+    when. `valid_to` is set only where a state is said to be over or bounded ("used to", "until"),
+    or told in the past ("lived in Oslo in 2019": to the end of that year).
     """
 
     def extract(
@@ -166,16 +168,16 @@ def _valid(claim: Claim, said_at: float) -> tuple[float | None, float | None]:
     if claim.predicate in {"birthday", "age", "goal", "does", "training_for"}:
         return (said_at if claim.predicate == "age" and claim.changed else None), None
     if claim.ended and claim.predicate != "event":
-        over = date.start if date else said_at
-        return None, over
+        return None, date.start if date else said_at
+    over = is_over(claim)
     if date is None:
-        return (said_at if claim.changed else None), None
+        return (said_at if claim.changed else None), (said_at if over else None)
     if re.search(
         rf"\b(?:until|till)(?: the)? {re.escape(date.words)}|直到{re.escape(date.words)}",
         claim.text,
     ) or date.words.lower().startswith(("until", "till")):
         return None, date.end
-    return date.start, None
+    return date.start, (date.end if over else None)
 
 
 def _entities(claim: Claim, label: str, source: str) -> tuple[EntityDraft, ...]:  # noqa: C901 - one branch per shape of object
@@ -283,7 +285,7 @@ def _relations(
             tail,
             valid_from=valid_from,
             valid_to=valid_to,
-            functional=claim.functional and not claim.future,
+            functional=claim.functional and not claim.future and not is_over(claim),
             confidence=0.9 if claim.explicit else 0.6,
             ended=claim.ended or negative,
         )

@@ -18,6 +18,7 @@ from reverie.memory_graph.drafts import EntityDraft, MemoryDraft
 from reverie.memory_graph.nodes import MemoryKind
 from reverie.memory_graph.text import terms
 from reverie.models.protocol import Extraction, Turn
+from reverie.models.recalled import split_summary
 from reverie.models.rules import cues
 from reverie.models.rules.apart import is_command
 from reverie.models.rules.claims import USER_LABELS
@@ -95,7 +96,7 @@ class SalientExtractor:
             turns: the new turns, oldest first.
             history: the turns before them, oldest first: who is talked to, and what was asked.
         """
-        before = list(history)
+        _, before = split_summary(history)
         found = []
         for turn in turns:
             found.append(self.extract_one(turn, before, answer_of(turn, before)))

@@ -5,7 +5,7 @@
 needs the extra `training` (torch, tokenizers). `cases(split)` gives generated test cases without
 it. Read `lexicon.py` and the TOML files (what data is made of), `pairs.py`, `spans.py` and
 `decisions.py` (the data), `recipes.py` (the settings), `network.py` and `loop.py` (the training),
-`card.py` (thresholds and figures).
+`deciding.py` (thresholds), `card.py` (figures).
 """
 
 from reverie.models.training.decisions import Case, cases

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 import torch
 
-from reverie.models.catalog import default_folder
+from reverie.models.catalog import default_folder, model_path
 from reverie.models.training import recipes
+from reverie.models.training.deciding import NEARNESS
 from reverie.models.training.export import write_adapter
 from reverie.models.training.tokens import Tokenizer
 
@@ -29,6 +30,9 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     model = given.model or default_folder() / MODEL_FILE
+    if given.task != "span":
+        for near in NEARNESS.values():
+            model_path(near.embedder, default_folder())  # missing: better now than at the end
     started = time.monotonic()
 
     def report(line: str) -> None:

@@ -1,6 +1,6 @@
-"""Threshold and figures of a trained adapter, as JSON beside it.
+"""Thresholds and figures of a trained adapter, as JSON beside it.
 
-The thresholds are chosen on validation cases alone; test and held-out pairs are only measured.
+The thresholds are chosen on validation cases alone; test and held-out ones are only measured.
 All of it runs through llama.cpp, on the files that are shipped.
 """
 
@@ -13,15 +13,17 @@ from typing import cast
 
 import msgspec
 
-from reverie.memory_graph.drafts import Known, MemoryDraft
-from reverie.models.decide_layers import LayeredDecider
-from reverie.models.decide_model import PairDecider, PairThresholds
+from reverie.models.catalog import default_folder
 from reverie.models.digest import file_digest
 from reverie.models.prompts import PAIR_CHOICES, pair_prompt, parse_spans, span_grammar, span_prompt
 from reverie.models.protocol import LanguageModel
-from reverie.models.rules import RulesDecider
-from reverie.models.rules.text import key_words
-from reverie.models.training.decisions import Case, cases
+from reverie.models.training.deciding import (
+    Memo,
+    choose_thresholds,
+    decide_cases,
+    with_usual_memories,
+)
+from reverie.models.training.decisions import cases
 from reverie.models.training.lexicon import Split
 from reverie.models.training.pairs import LABELS, Label, Pair, pairs
 from reverie.models.training.spans import SpanCase, spans
@@ -29,12 +31,7 @@ from reverie.models.training.spans import SpanCase, spans
 SEED = 5
 PAIRS: dict[Split, int] = {"validation": 400, "test": 250, "heldout": 250}
 TURNS: dict[Split, int] = {"validation": 0, "test": 150}
-HARMFUL_SHARE = 1 / 80  # of the validation cases; half of what may be bad in use
-SAME = 0.6  # a wrong repetition loses a statement, but hides none
-LEAD = 0.05
-_GRID = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
-_VALIDATION_CASES = 160
-_CLOSEST = 0.8  # a cosine for equal words; the rules take more for a repetition
+CASES: dict[Split, int] = {"validation": 400, "test": 240, "heldout": 240}
 _BATCH = 64
 _ANSWER_TOKENS = 120
 
@@ -68,72 +65,6 @@ def ask(model: LanguageModel, asked: Sequence[Pair], adapter: str | None) -> lis
         prompts = [pair_prompt(p.old, p.new) for p in asked[start : start + _BATCH]]
         rows += model.choose(prompts, PAIR_CHOICES, adapter=adapter)
     return rows
-
-
-class Memo:
-    """A model whose answers to pairs are kept, so that thresholds can be tried without asking."""
-
-    def __init__(self, model: LanguageModel, adapter: str | None) -> None:
-        self.info = model.info
-        self._model = model
-        self._adapter = adapter
-        self._rows: dict[str, list[float]] = {}
-
-    def choose(
-        self, prompts: Sequence[str], choices: Sequence[str], *, adapter: str | None = None
-    ) -> list[list[float]]:
-        """Return what the model said of each prompt; the adapter is that of the memo."""
-        new = [prompt for prompt in prompts if prompt not in self._rows]
-        if new:
-            rows = self._model.choose(new, choices, adapter=self._adapter or adapter)
-            self._rows.update(zip(new, rows, strict=True))
-        return [self._rows[prompt] for prompt in prompts]
-
-
-def decide_cases(
-    model: LanguageModel, asked: Sequence[Case], thresholds: dict[str, float]
-) -> tuple[int, int]:
-    """Return how many cases the rules and then the classifier get right, and how many do harm.
-
-    The memories that share the most words with the new statement are taken for the nearest, so
-    that no embedder is needed. Harm is an UPDATE or DELETE of what should have stayed.
-    """
-    decider = LayeredDecider(
-        RulesDecider(), PairDecider(model, PairThresholds(**thresholds), floor=0.0)
-    )
-    right = harmful = 0
-    for case in asked:
-        words = key_words(case.candidate)
-        known = [
-            Known(str(m.id), m.text, similarity=_overlap(words, key_words(m.text)))
-            for m in case.memories
-        ]
-        said = decider.decide(MemoryDraft(case.candidate), known)
-        good = said.op == case.op and said.target == (case.target and str(case.target))
-        right += good
-        harmful += said.op in {"UPDATE", "DELETE"} and not (
-            case.op in {"UPDATE", "DELETE"} and said.target == str(case.target)
-        )
-    return right, harmful
-
-
-def _overlap(one: frozenset[str], two: frozenset[str]) -> float:
-    return len(one & two) / max(1, len(one | two)) * _CLOSEST
-
-
-def choose_thresholds(model: LanguageModel, asked: Sequence[Case]) -> dict[str, float]:
-    """Return the thresholds with the most cases right among those that rarely do harm.
-
-    When all do more harm than `HARMFUL_SHARE`, nothing that changes a memory is followed.
-    """
-    chosen = {"same": SAME, "replaced": 1.0, "ended": 1.0, "lead": LEAD}
-    best_so_far, most = chosen, -1
-    for threshold in _GRID:
-        tried = {**chosen, "replaced": threshold, "ended": threshold}
-        right, harmful = decide_cases(model, asked, tried)
-        if harmful <= HARMFUL_SHARE * len(asked) and right > most:
-            most, best_so_far = right, tried
-    return best_so_far
 
 
 def best(row: Sequence[float]) -> Label:
@@ -179,14 +110,35 @@ def _share(part: int, whole: int) -> float:
     return round(part / whole, 3) if whole else 0.0
 
 
-def pair_card(model: LanguageModel, adapter: str | None) -> dict[str, object]:
-    """Return thresholds and figures of the pair task; `adapter` None measures the bare model."""
+class CaseFigures(msgspec.Struct, frozen=True):
+    """Cases decided by the rules and then the classifier, with the embedders of each language."""
+
+    cases: int
+    right: int  # operation and memory
+    harmful: int
+
+
+def pair_card(model: LanguageModel, adapter: str | None, folder: Path) -> dict[str, object]:
+    """Return thresholds and figures of the pair task.
+
+    Args:
+        model: opened with the adapter.
+        adapter: its name; None measures the bare model.
+        folder: where the embedders lie.
+    """
     asked = {split: list(pairs(split, count, seed=SEED)) for split, count in PAIRS.items()}
     rows = {split: ask(model, found, adapter) for split, found in asked.items()}
-    validation = cases("validation", _VALIDATION_CASES)
-    thresholds = choose_thresholds(cast("LanguageModel", Memo(model, adapter)), validation)
+    memo = cast("LanguageModel", Memo(model, adapter))
+    found = {
+        split: with_usual_memories(cases(split, count), folder) for split, count in CASES.items()
+    }
+    thresholds = choose_thresholds(memo, found["validation"])
     figures = {split: measure(asked[split], rows[split], thresholds) for split in asked}
-    return {"thresholds": thresholds, "figures": figures}
+    decided = {
+        split: CaseFigures(len(listed), *decide_cases(memo, listed, thresholds))
+        for split, listed in found.items()
+    }
+    return {"thresholds": thresholds, "cases": decided, "figures": figures}
 
 
 class SpanFigures(msgspec.Struct, frozen=True):
@@ -255,7 +207,10 @@ def write_card(
 
     opened = LlamaLanguageModel(model, context_tokens=1024, adapters={task: adapter})
     try:
-        found = pair_card(opened, task) if task == "pair" else span_card(opened, task)
+        if task == "pair":
+            found = pair_card(opened, task, default_folder())
+        else:
+            found = span_card(opened, task)
     finally:
         opened.close()
     card = {

@@ -57,13 +57,13 @@ def kinds(language: Language) -> tuple[Kind, ...]:
 def kinds_of(language: Language, split: Split) -> tuple[Kind, ...]:
     """Return the kinds that a split may use.
 
-    "test" has the kinds of training with other words; "validation" has them too, and kinds of its
-    own; "heldout" has only kinds that neither has seen.
+    "test" has the kinds of training with other words; "validation" has kinds of its own, so that
+    thresholds are chosen as for what is new; "heldout" has kinds that neither has seen.
     """
     allowed = {
         "train": {"train"},
         "test": {"train"},
-        "validation": {"train", "validation"},
+        "validation": {"validation"},
         "heldout": {"heldout"},
     }[split]
     return tuple(kind for kind in kinds(language) if kind.split in allowed)
@@ -192,6 +192,10 @@ def _amounts(language: Language, name: str) -> tuple[Value, ...]:
             return tuple((str(n),) for n in (2, 3, 5, 8, 10, 12, 15, 20, 30, 40, 50, 75, 100, 200))
         case "km":
             return tuple((f"{n} km",) for n in range(5, 90, 5))
+        case "minutes":
+            return tuple((f"{n} minutes",) for n in range(35, 75))
+        case "rating":
+            return tuple((str(n),) for n in range(900, 2300, 37))
         case "hours":
             return tuple((f"{n} hours",) for n in range(2, 14))
         case _:

@@ -12,7 +12,30 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from reverie.cli import demo, health, ingest, models, output, quarantine, search, show, summary
+from reverie.cli import (
+    audit,
+    backup,
+    config,
+    demo,
+    doctor,
+    export,
+    health,
+    imports,
+    ingest,
+    keys,
+    mcp,
+    models,
+    output,
+    quarantine,
+    query,
+    saves,
+    search,
+    serve,
+    show,
+    summary,
+    town,
+    usage,
+)
 from reverie.memory_graph.errors import ReverieError
 
 FAILED = 1
@@ -85,7 +108,12 @@ def _program(
     """Long-term memory for agents and game characters, on your own machines."""
 
 
-for module in (demo, ingest, search, show, summary, health):
+for module in (demo, town, ingest, search, show, summary, health, usage, saves, audit, serve, mcp):
     module.register(app)
+for module in (backup, doctor, export, query):
+    module.register(app)
+app.add_typer(config.app, name="config")
+app.add_typer(imports.app, name="import")
+app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(quarantine.app, name="quarantine")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import msgspec
-
 from reverie.cli.options import DEFAULT_USER
 from reverie.clock import SimulatedClock
-from reverie.formats import TurnRecord, read_turns, sniff
+from reverie.formats import TurnRecord, read_turns, sniff, with_id
 from reverie.memory_graph.errors import InputError, InvalidValueError
 from reverie.memory_graph.ids import DEFAULT_WORLD, Key
 
@@ -113,7 +110,13 @@ class Feeder:
             progress(1)
 
         records = read_turns(file, on_error="skip" if self._skip else "raise", on_skip=skipped)
-        for key, batch in _batches(map(_with_id, records), targets, self._size):
+        self.feed_records(map(with_id, records), targets, progress)
+
+    def feed_records(
+        self, records: Iterator[TurnRecord], targets: Targets, progress: Callable[[int], None]
+    ) -> None:
+        """Add turns that have ids; as `feed`."""
+        for key, batch in _batches(records, targets, self._size):
             self._add(key, batch)
             progress(len(batch))
 
@@ -190,13 +193,3 @@ def _batches(
         raise
     if batch:
         yield targets(owner), batch
-
-
-def _with_id(record: TurnRecord) -> TurnRecord:
-    """Give a turn without an id one that it has again when the file is read again."""
-    turn = record.turn
-    if turn.external_id is not None:
-        return record
-    content = blake2b(msgspec.msgpack.encode(turn), digest_size=8).hexdigest()
-    made = msgspec.structs.replace(turn, external_id=f"line-{record.line}-{content}")
-    return msgspec.structs.replace(record, turn=made)

@@ -10,7 +10,7 @@ import typer
 
 from reverie.cli import output
 from reverie.cli.opening import open_runtime
-from reverie.cli.options import UserOptions, with_options
+from reverie.cli.options import WriterOptions, with_options
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -21,7 +21,7 @@ _SHOWN_LINES = 20
 
 
 def ingest(
-    options: UserOptions,
+    options: WriterOptions,
     file: Annotated[
         Path,
         typer.Argument(

@@ -69,13 +69,24 @@ class FolderOptions(ModelOptions):
             show_default=False,
         ),
     ] = None
-    embedder: Annotated[
-        str,
+    config: Annotated[
+        Path | None,
         typer.Option(
-            help="Of worlds that are new: minilm, multilingual, standin, a GGUF file, or auto.",
+            envvar="REVERIE_CONFIG",
+            help="A TOML file of settings; reverie.toml in the data folder by default.",
             rich_help_panel=_PANEL,
+            show_default=False,
         ),
-    ] = "auto"
+    ] = None
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            help="Of worlds that are new: minilm, multilingual, standin, a GGUF file, or auto, "
+            "the default.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
     trace: Annotated[
         bool,
         typer.Option(
@@ -116,6 +127,40 @@ class UserOptions(FolderOptions):
     def user_id(self) -> str:
         """The user, by default `DEFAULT_USER`."""
         return DEFAULT_USER if self.user is None else self.user
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriterOptions(UserOptions):
+    """What works on what is written."""
+
+    language_model: Annotated[
+        str | None,
+        typer.Option(
+            help="Extract and decide with it, too: smollm2, or an instruct model's GGUF file.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    language_hosts: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Run it in that many Ray actors, with --actors; beside this process by default.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    mask: Annotated[
+        bool | None,
+        typer.Option(
+            "--mask/--no-mask",
+            help="Store placeholders for names, addresses and numbers of people, from now on and "
+            "for good, with the key in REVERIE_MASK_KEY; or refuse a folder that does. As the "
+            "folder is by default.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
 
 
 def with_options(command: Command) -> Command:

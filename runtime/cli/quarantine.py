@@ -8,7 +8,7 @@ import typer
 
 from reverie.cli import output
 from reverie.cli.opening import open_runtime
-from reverie.cli.options import UserOptions, with_options
+from reverie.cli.options import UserOptions, WriterOptions, with_options
 
 if TYPE_CHECKING:
     from reverie.actors.commands import PendingUser
@@ -51,7 +51,7 @@ def list_(options: UserOptions) -> None:
     output.note("try them again with: reverie quarantine retry; or give them up with: drop")
 
 
-def retry(options: UserOptions, ids: Ids = None, *, every: All = False) -> None:
+def retry(options: WriterOptions, ids: Ids = None, *, every: All = False) -> None:
     """Extract turns in quarantine again, now; those that fail twice more go back there."""
     chosen = _chosen(ids, every=every)
     with open_runtime(options, background=False) as rt:

@@ -9,7 +9,7 @@ import typer
 
 from reverie.cli import output
 from reverie.cli.opening import open_runtime
-from reverie.cli.options import UserOptions, with_options
+from reverie.cli.options import WriterOptions, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ _MOST = 10_000
 
 
 def summary(  # noqa: PLR0913 (each is an option)
-    options: UserOptions,
+    options: WriterOptions,
     topic: Annotated[
         str | None,
         typer.Argument(

@@ -511,7 +511,7 @@ class Fire:
 # -- planted bugs, which the suite must find ---------------------------------------------
 
 
-def _export_heads(db: Any, world: str, tag: str) -> Iterator[UserImage]:
+def _export_heads(db: Any, world: str, tag: str, _after: str = "") -> Iterator[UserImage]:
     """Yield the pinned users as they are now."""
     for (uid,) in db.rows("SELECT uid FROM pins WHERE world = ? AND tag = ?", (world, tag)):
         user = users.user_of(db, uid)

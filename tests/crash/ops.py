@@ -29,10 +29,14 @@ LIVES_IN = "lives_in"
 
 
 class NoteTaker:
-    """An `Extractor` that makes exactly one memory of each turn."""
+    """An `Extractor` that makes exactly one memory of each turn, as if it had been asked to: so
+    its importance does not depend on what is known already, which differs between two runs."""
 
     def extract(self, turns: list[Turn], history: list[Turn]) -> list[Extraction]:
-        return [Extraction(t.id, (MemoryDraft(NOTED + t.text, sources=(t.id,)),)) for t in turns]
+        return [
+            Extraction(t.id, (MemoryDraft(NOTED + t.text, importance=1.0, sources=(t.id,)),))
+            for t in turns
+        ]
 
 
 class Model:
@@ -120,7 +124,7 @@ class Add(Op, frozen=True, kw_only=True, tag="add"):
         status = "extracted" if self.infer else "skipped"
         found: Changes = {self.at(MESSAGE, t): f"{status} {self.session}" for t in self.texts}
         if self.infer:
-            found |= {self.at(MEMORY, NOTED + t): "active 0.500 - -" for t in self.texts}
+            found |= {self.at(MEMORY, NOTED + t): "active 1.000 - -" for t in self.texts}
         return found
 
     def ids(self, answer: list[str]) -> dict[Place, str]:

@@ -37,12 +37,21 @@ def opened(path: Path, **settings: Any) -> reverie.Runtime:
     return reverie.open(path, embedder="standin", background=False, partitions=1, **settings)
 
 
-def at(point: faults.Point, error: Exception, times: int = 1) -> None:
-    """Raise an error at a point, so many times."""
+def at(
+    point: faults.Point,
+    error: Exception,
+    times: int = 1,
+    *,
+    since: faults.Point | None = None,
+) -> None:
+    """Raise an error at a point, so many times, once `since` was reached."""
     left = [error] * times
+    waits = since is not None
 
     def handler(reached: faults.Point) -> None:
-        if reached == point and left:
+        nonlocal waits
+        waits = waits and reached != since
+        if reached == point and left and not waits:
             raise left.pop()
 
     faults.install(handler)
@@ -109,7 +118,7 @@ def test_drain_forgets_an_error_of_work_that_was_done_after_all(
 def test_an_erasure_whose_answer_was_lost_is_finished_by_the_next_one(tmp_path: Path) -> None:
     with opened(tmp_path) as rt:
         rt.user("ana").remember("Ana keeps bees.")
-        at("reply.after", ShardUnavailableError("planted"))
+        at("reply.after", ShardUnavailableError("planted"), since="intent.after")
         with pytest.raises(ShardUnavailableError):
             rt.user("ana").forget()
         faults.install(None)

@@ -14,7 +14,7 @@ from scripted_model import ScriptedModel
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import conflicts
-from conflicts_methods import Alone, Cosine, Counted, Method, Scale, adapters_in
+from conflicts_methods import Alone, Cosine, Method, Scale, adapters_in
 
 from reverie.memory_graph.drafts import Decision, Known, MemoryDraft
 from reverie.memory_graph.errors import ConfigError, ModelFailedError
@@ -22,6 +22,7 @@ from reverie.models.decide_model import ChatDecider
 from reverie.models.language import Weighed
 from reverie.models.rules import RulesDecider
 from reverie.models.standin import HashEmbedder
+from reverie.models.usage import Meter, MeteredLanguageModel
 
 CASES: list[dict[str, Any]] = [
     {"id": "a", "lang": "en", "memories": [{"id": 1, "text": "User lives in Ghent"}],
@@ -153,18 +154,20 @@ class Hosted(ScriptedModel):
 
 
 def test_calls_and_tokens_are_counted(tmp_path: Path) -> None:
-    model = Counted(Hosted('{"op":"ADD"}', rows=lambda _: (0.0, 0.0, 0.0, 1.0)))
+    model = MeteredLanguageModel(
+        Hosted('{"op":"ADD"}', rows=lambda _: (0.0, 0.0, 0.0, 1.0)), Meter()
+    )
     method = Method("model", dict.fromkeys(("en", "zh"), Alone(ChatDecider(model))), model)
     rules = Method("rules", dict.fromkeys(("en", "zh"), RulesDecider()))
     cases = conflicts.read_cases(write(tmp_path, *CASES))
     embedder = HashEmbedder()
     scores, wrong = conflicts.run(cases, [rules, method], lambda _: embedder)
     assert scores["model", "all"].calls == 1  # the Chinese case is known to leave all alone
-    assert scores["model", "en"].tokens == model.tokens > 0
+    assert scores["model", "en"].tokens == model.meter.total().tokens > 0
     assert scores["rules", "all"].calls == 0
     assert [(name, case.id) for name, case, _ in wrong] == [("model", "a")]
     model.choose(["a", "b"], ["x", "y"], adapter="pair")
-    assert model.calls == 2
+    assert model.meter.total().calls == 2
 
 
 def test_a_model_that_fails_alone_is_an_add() -> None:

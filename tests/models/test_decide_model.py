@@ -34,7 +34,7 @@ from reverie.models.decide_model import (
 )
 from reverie.models.prompts import pair_prompt
 from reverie.models.rules import RulesDecider
-from reverie.models.rules.apart import apart, is_command
+from reverie.models.rules.apart import apart, is_command, says_more
 from reverie.models.rules.reading import read
 
 SAME, REPLACED, ENDED, UNRELATED = ((0.97, 0.01, 0.01, 0.01), (0.01, 0.97, 0.01, 0.01), (0.01, 0.01, 0.97, 0.01), (0.01, 0.01, 0.01, 0.97))  # fmt: skip
@@ -122,6 +122,24 @@ def test_a_repetition_must_not_hide_a_name_or_number() -> None:
     draft = MemoryDraft("User commutes by bus 42")
     assert layered(model).decide(draft, known(OLD)).op == "ADD"
     assert model.weighed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "more"),
+    [
+        ("Tara and Paula are friends", "Tara has a friend named Paula", False),
+        ("User's destination is Eastvale", "User is travelling to Eastvale", False),
+        ("用户和周杰是朋友", "用户有个朋友叫周杰", False),
+        ("Anna sings", "Ann has a choir", True),
+        ("Tara and Paula are friends", "Tara has a friend named Petra", True),
+    ],
+)
+def test_a_name_that_stands_in_the_old_statement_is_nothing_more(
+    old: str,
+    new: str,
+    more: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    assert says_more(read(new), read(old)) is more
 
 
 def test_the_surest_change_wins_unless_another_is_as_sure() -> None:

@@ -347,3 +347,29 @@ def test_a_word_before_the_sentence_is_not_its_subject(lead: str) -> None:
     (found,) = RulesExtractor().extract([turn], [])
     (memory,) = found.memories
     assert (memory.text, memory.slot) == ("User lives in Oslo", "user|lives_in")
+
+
+@pytest.mark.parametrize(
+    ("text", "triple"),
+    [
+        ("我妹妹叫小梅，在磨坊工作。", ("小梅", "works_at", "磨坊")),
+        ("我妹妹小梅住在杭州，在医院上班。", ("小梅", "works_at", "医院")),
+        ("我同事小王喜欢喝茶，不喜欢咖啡。", ("小王", "dislikes", "咖啡")),
+        ("我叫安娜，在磨坊工作。", ("安娜", "works_at", "磨坊")),
+    ],
+)
+def test_a_clause_without_a_subject_is_about_that_of_the_one_before(
+    text: str, triple: tuple[str, str, str]
+) -> None:
+    (made,) = RulesExtractor().extract([Turn("t1", "安娜", "user", text, 0.0)], [])
+    found = [(r.head, r.predicate, r.tail) for m in made.memories for r in m.relations]
+    assert triple in found
+    wrong = {("安娜", triple[1], triple[2])} - {triple}
+    assert not wrong & set(found)
+
+
+def test_an_age_is_no_name() -> None:
+    (made,) = RulesExtractor().extract(
+        [Turn("t1", "安娜", "user", "我女儿五岁了，喜欢画画。", 0.0)], []
+    )
+    assert [m.slot for m in made.memories] == ["安娜的女儿|age", "安娜的女儿|likes"]

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from reverie.memory_graph.drafts import Known
 from reverie.models.prompts import PAIR_CHOICES, SpanFact, format_spans
-from reverie.models.training import LABELS, Pair, SpanCase, card
+from reverie.models.standin import HashEmbedder
+from reverie.models.training import LABELS, Pair, SpanCase, card, cases, deciding
 from reverie.models.training.decisions import Case, KnownMemory
 from reverie.models.training.pairs import Label
 
@@ -52,11 +54,11 @@ class Sure:
         return [sure("replaced", 0.9 if "orbs" in p else 0.7) for p in prompts]
 
 
-def case(number: int, *, changed: bool) -> Case:
+def case(number: int, *, changed: bool, op: str = "") -> deciding.Asked:
     """A change that the model is sure of, or two matters that it takes for one, less surely."""
     thing = "orbs" if changed else "lamps"
     memories = (KnownMemory(1, f"Zanthor tends {thing} by the lake no {number}"),)
-    return Case(
+    made = Case(
         id=f"v{number}",
         lang="en",
         kind="x",
@@ -64,32 +66,51 @@ def case(number: int, *, changed: bool) -> Case:
         split="validation",
         memories=memories,
         candidate=f"Zanthor juggles {thing} by the lake no {number}",
-        op="UPDATE" if changed else "ADD",
-        target=1 if changed else None,
+        op=op or ("UPDATE" if changed else "ADD"),  # type: ignore[arg-type]
+        target=1 if changed and not op else None,
     )
+    known = [Known("1", memories[0].text, similarity=0.8)]
+    return deciding.Asked(made, known, deciding.NEARNESS["en"])
 
 
 def test_a_threshold_keeps_harm_rare() -> None:
     asked = [case(i, changed=i % 2 == 0) for i in range(40)]
-    memo = card.Memo(Sure(), "pair")  # type: ignore[arg-type]
-    found = card.choose_thresholds(memo, asked)  # type: ignore[arg-type]
+    memo = deciding.Memo(Sure(), "pair")  # type: ignore[arg-type]
+    found = deciding.choose_thresholds(memo, asked)  # type: ignore[arg-type]
     assert 0.7 < found["replaced"] <= 0.9
-    assert card.decide_cases(memo, asked, found) == (40, 0)  # type: ignore[arg-type]
+    assert deciding.decide_cases(memo, asked, found) == (40, 0)  # type: ignore[arg-type]
     loose = {**found, "replaced": 0.5}
-    assert card.decide_cases(memo, asked, loose) == (20, 20)  # type: ignore[arg-type]
+    assert deciding.decide_cases(memo, asked, loose) == (20, 20)  # type: ignore[arg-type]
 
 
 def test_a_classifier_that_is_never_rarely_wrong_changes_nothing() -> None:
-    asked = [
-        msgspec.structs.replace(case(i, changed=True), op="ADD", target=None) for i in range(20)
-    ]
-    found = card.choose_thresholds(card.Memo(Sure(), "pair"), asked)  # type: ignore[arg-type]
-    assert card.decide_cases(Sure(), asked, found) == (20, 0)  # type: ignore[arg-type]
+    asked = [case(i, changed=True, op="ADD") for i in range(20)]
+    memo = deciding.Memo(Sure(), "pair")  # type: ignore[arg-type]
+    found = deciding.choose_thresholds(memo, asked)  # type: ignore[arg-type]
+    assert deciding.decide_cases(memo, asked, found) == (20, 0)  # type: ignore[arg-type]
+
+
+def test_a_memory_too_far_away_is_not_asked_about() -> None:
+    near = case(1, changed=True)
+    far = near._replace(known=[msgspec.structs.replace(near.known[0], similarity=0.1)])
+    follow = {"replaced": 0.5, "ended": 0.5}
+    assert deciding.decide_cases(Sure(), [near], follow) == (1, 0)  # type: ignore[arg-type]
+    assert deciding.decide_cases(Sure(), [far], follow) == (0, 0)  # type: ignore[arg-type]
+
+
+def test_memories_come_nearest_first_with_the_bounds_of_their_language() -> None:
+    embedder = HashEmbedder()
+    found = deciding.with_memories(cases("test", 40), {"en": embedder, "zh": embedder})
+    assert {item.nearness for item in found} == set(deciding.NEARNESS.values())
+    for item in found:
+        assert {known.id for known in item.known} == {str(m.id) for m in item.case.memories}
+        near = [known.similarity for known in item.known]
+        assert near == sorted(near, reverse=True)
 
 
 def test_a_memo_asks_each_question_once() -> None:
     model = Sure()
-    memo = card.Memo(model, "pair")  # type: ignore[arg-type]
+    memo = deciding.Memo(model, "pair")  # type: ignore[arg-type]
     assert memo.choose(["a", "b"], PAIR_CHOICES) == memo.choose(["b", "a"], PAIR_CHOICES)
     assert model.asked == 2
 

@@ -26,7 +26,7 @@ from reverie.models.training.lexicon import (
     kinds_of,
     values,
 )
-from reverie.models.training.pairs import Scene, make_pair, related
+from reverie.models.training.pairs import Label, Scene, make_pair, related
 from reverie.models.training.spans import bank
 
 languages = st.sampled_from(LANGUAGES)
@@ -41,9 +41,9 @@ def lists_of(kind: Kind) -> set[str]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_kinds_are_many_and_each_is_complete(language: Language) -> None:
     found = kinds(language)
-    assert len(found) == len({kind.name for kind in found}) >= 65
+    assert len(found) == len({kind.name for kind in found}) >= 150
     assert sum(kind.split == "heldout" for kind in found) >= 10
-    assert sum(kind.split == "validation" for kind in found) >= 5
+    assert sum(kind.split == "validation" for kind in found) >= 15
     for kind in found:
         assert kind.pairs or len(kind.state) >= 2, kind.name
         assert lists_of(kind), kind.name
@@ -56,11 +56,13 @@ def test_kinds_are_many_and_each_is_complete(language: Language) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_splits_meet_in_no_kind_and_no_word(language: Language) -> None:
-    train, heldout = (
-        {kind.name for kind in kinds_of(language, split)} for split in ("train", "heldout")
+    train, validation, test, heldout = (
+        {kind.name for kind in kinds_of(language, split)}
+        for split in ("train", "validation", "test", "heldout")
     )
-    assert not train & heldout
-    assert not {k.name for k in kinds_of(language, "validation")} & heldout
+    assert train == test
+    assert not train & validation
+    assert not (train | validation) & heldout
     for name in ("first", "city", "food", "job", "gameitem", "@phone"):
         seen = {way for value in values(language, name, "train") for way in value}
         rest = {way for value in values(language, name, "test") for way in value}
@@ -110,11 +112,14 @@ def test_a_pair_is_two_different_statements(
         assert made.old.rstrip(".。").casefold() != made.new.rstrip(".。").casefold()
 
 
-def first(language: Language, name: str, shape: str) -> tuple[str, str, str]:
-    for pair in pairs("train", 6_000, seed=3):
-        if (pair.language, pair.kind, pair.shape) == (language, name, shape):
-            return pair.old, pair.new, pair.label
-    raise AssertionError((language, name, shape))
+def shapes_of(language: Language, name: str, label: Label) -> set[str]:
+    """The shapes that pairs of a kind with a label come in."""
+    import random
+
+    rng = random.Random(3)
+    kind = next(kind for kind in kinds(language) if kind.name == name)
+    made = (make_pair(kind, label, language, "train", rng) for _ in range(300))
+    return {pair.shape for pair in made if pair is not None}
 
 
 @pytest.mark.parametrize(
@@ -126,13 +131,17 @@ def first(language: Language, name: str, shape: str) -> tuple[str, str, str]:
         ("en", "kin", "other_key", "unrelated"),
         ("en", "employer", "ended", "ended"),
         ("en", "pet", "end_other", "unrelated"),
+        ("en", "employer", "denied", "ended"),
+        ("en", "pet", "denied_other", "unrelated"),
+        ("zh", "home", "denied", "ended"),
         ("zh", "home", "changed", "replaced"),
         ("zh", "allergy", "paraphrase", "same"),
         ("zh", "gameitem", "ended", "ended"),
     ],
 )
-def test_shapes_carry_their_label(language: Language, name: str, shape: str, label: str) -> None:
-    assert first(language, name, shape)[2] == label
+def test_shapes_carry_their_label(language: Language, name: str, shape: str, label: Label) -> None:
+    assert shape in shapes_of(language, name, label)
+    assert not any(shape in shapes_of(language, name, other) for other in LABELS if other != label)
 
 
 @pytest.mark.slow
@@ -145,6 +154,13 @@ def test_many_valued_kinds_never_replace_by_another_value() -> None:
         if pair.shape == "another":
             assert pair.kind in many
             assert pair.label == "unrelated"
+
+
+def test_what_training_has_more_of_leaves_the_other_splits_alone() -> None:
+    only_trained = {"denied", "denied_other"}
+    assert only_trained <= {p.shape for p in pairs("train", 1_500, seed=6)}
+    for split in ("validation", "test", "heldout"):
+        assert not only_trained & {p.shape for p in pairs(split, 1_500, seed=6)}
 
 
 def test_a_scene_has_other_people_and_other_values() -> None:

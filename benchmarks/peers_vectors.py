@@ -1,0 +1,72 @@
+"""One embedder for several programs: a file of vectors, or the model itself behind a socket.
+
+Needs nothing but numpy, since the interpreter of a peer has no reverie.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float32 = NDArray[np.float32]
+Embed = Callable[[Sequence[str], str], Float32]  # texts and their role ("query", "passage")
+
+
+def write_table(folder: Path, embed: Embed, passages: Sequence[str], queries: Sequence[str]) -> int:
+    """Embed everything once, keep it in a folder, and return the dimension."""
+    rows = np.concatenate([embed(passages, "passage"), embed(queries, "query")])
+    np.save(folder / "vectors.npy", rows)
+    keys = [f"passage|{text}" for text in passages] + [f"query|{text}" for text in queries]
+    (folder / "keys.json").write_text(json.dumps(keys, ensure_ascii=False), encoding="utf-8")
+    return int(rows.shape[1])
+
+
+def read_table(folder: Path) -> Embed:
+    """Return what looks vectors up that `write_table` has kept; others are KeyErrors."""
+    rows: Float32 = np.load(folder / "vectors.npy")
+    keys = json.loads((folder / "keys.json").read_text(encoding="utf-8"))
+    at = {key: i for i, key in enumerate(keys)}
+
+    def embed(texts: Sequence[str], role: str) -> Float32:
+        found: Float32 = rows[[at[f"{role}|{text}"] for text in texts]]
+        return found
+
+    return embed
+
+
+def ask_server(address: str, dim: int) -> Embed:
+    """Return what asks the model of another process, over one connection per thread."""
+    own = threading.local()
+
+    def embed(texts: Sequence[str], role: str) -> Float32:
+        if not hasattr(own, "pipe"):
+            own.pipe = Client(address, "AF_UNIX")
+        own.pipe.send_bytes(json.dumps([role, list(texts)]).encode())
+        return np.frombuffer(own.pipe.recv_bytes(), np.float32).reshape(-1, dim).copy()
+
+    return embed
+
+
+def serve(address: str, embed: Embed) -> None:
+    """Answer `ask_server` in threads of this process, for as long as it lives."""
+    listener = Listener(address, "AF_UNIX", backlog=256)
+
+    def answer(pipe: Connection) -> None:
+        try:
+            while True:
+                role, texts = json.loads(pipe.recv_bytes())
+                pipe.send_bytes(np.ascontiguousarray(embed(texts, role)).tobytes())
+        except (EOFError, ConnectionError):
+            pipe.close()
+
+    def accept() -> None:
+        while True:
+            threading.Thread(target=answer, args=(listener.accept(),), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()

@@ -1,0 +1,381 @@
+"""One of the systems that peers.py compares, in a process of its own, behind lines of JSON.
+
+    PYTHON benchmarks/peers_worker.py SYSTEM OPTIONS
+
+A line of stdin is a call, `{"op": "search", ...}`; a line of stdout is its answer. Runs in the
+interpreter of each system and imports that system only; the rest is the standard library and
+numpy. What is timed is the system's public call alone.
+"""
+
+# ruff: noqa: D102 (what the methods of the systems do is told once, by `System`)
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+from peers_vectors import Embed, ask_server, read_table
+
+USER = "somebody"
+LIMIT = 10
+FILL = 250  # statements of one call, where a system takes many at once
+
+
+class System(Protocol):
+    """What is asked of each system."""
+
+    name: str
+
+    def open(self, folder: Path) -> None:
+        """Open what is in a folder, or begin."""
+
+    def fill(self, texts: Sequence[str]) -> None:
+        """Keep many statements as they are, the fastest public way."""
+
+    def add(self, text: str, request_id: str) -> None:
+        """Keep one statement as it is, in one call."""
+
+    def search(self, question: str) -> list[str]:
+        """Return the texts of the LIMIT best."""
+
+    def many(self, questions: Sequence[str]) -> list[list[str]] | None:
+        """Answer many questions in one call; None where there is no such call."""
+
+    def texts(self) -> list[str]:
+        """Return everything that is kept."""
+
+    def close(self) -> None:
+        """Close in good order."""
+
+
+class Reverie:
+    """reverie, in this process."""
+
+    def __init__(self, embed: Embed, dim: int) -> None:
+        self.module = import_module("reverie")
+        protocol = import_module("reverie.models.protocol")
+        self.name = f"reverie {version('reverie')}"
+
+        class Given:
+            info = protocol.EmbedderInfo("given", dim)
+
+            def embed(self, texts: Sequence[str], role: str) -> Any:
+                return embed(texts, role)
+
+            def count_tokens(self, text: str) -> int:
+                return len(text.split())
+
+            def unknown_share(self, text: str) -> float:  # noqa: ARG002
+                return 0.0
+
+            def close(self) -> None:
+                pass
+
+        self.embedder = Given()
+        self.runtime: Any = None
+        self.user: Any = None
+
+    def open(self, folder: Path) -> None:
+        self.runtime = self.module.open(
+            folder, embedder=self.embedder, extractor="off", background=False
+        )
+        self.user = self.runtime.user(USER)
+
+    def fill(self, texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), FILL):
+            self.runtime.remember_many({USER: texts[start : start + FILL]})
+
+    def add(self, text: str, request_id: str) -> None:
+        self.user.remember(text, request_id=request_id)
+
+    def search(self, question: str) -> list[str]:
+        return [hit.text for hit in self.user.search(question, limit=LIMIT)]
+
+    def many(self, questions: Sequence[str]) -> list[list[str]]:
+        asked = [(USER, question) for question in questions]
+        return [[hit.text for hit in hits] for hits in self.runtime.search_many(asked, limit=LIMIT)]
+
+    def texts(self) -> list[str]:
+        found: list[str] = []
+        cursor = None
+        while True:
+            page = self.user.list(limit=1000, cursor=cursor)
+            found += [item.text for item in page.items]
+            cursor = page.cursor
+            if cursor is None:
+                return found
+
+    def close(self) -> None:
+        self.runtime.close()
+
+
+class Mem0:
+    """mem0 with FAISS, without a language model: `infer=False`."""
+
+    def __init__(self, embed: Embed, dim: int) -> None:
+        os.environ["MEM0_TELEMETRY"] = "False"
+        logging.disable(logging.CRITICAL)
+        self.main = import_module("mem0.memory.main")
+        self.name = f"mem0 {version('mem0ai')}, FAISS"
+        self.dim = dim
+
+        class Given:  # what mem0 expects of an embedder: lists of floats, one text a call
+            config = None
+
+            def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+                role = "query" if memory_action == "search" else "passage"
+                row: list[float] = embed([text], role)[0].tolist()
+                return row
+
+            def embed_batch(
+                self, texts: list[str], memory_action: str | None = None
+            ) -> list[list[float]]:
+                return [self.embed(text, memory_action) for text in texts]
+
+        # There is no provider for an embedder of one's own, nor for no language model.
+        self.main.EmbedderFactory.create = staticmethod(lambda *_: Given())
+        self.main.LlmFactory.create = staticmethod(lambda *_: object())
+        self.memory: Any = None
+
+    def open(self, folder: Path) -> None:
+        store = {
+            "collection_name": "memories",
+            "path": str(folder / "faiss"),
+            "embedding_model_dims": self.dim,
+            "distance_strategy": "cosine",
+        }
+        folder.mkdir(exist_ok=True)
+        self.memory = self.main.Memory.from_config(
+            {
+                "vector_store": {"provider": "faiss", "config": store},
+                "history_db_path": str(folder / "history.db"),
+            }
+        )
+
+    def fill(self, texts: Sequence[str]) -> None:
+        """Each statement is a call of `add`; but the store, which rewrites its files at each one,
+        does so only at the last: otherwise filling takes time by the square of the count."""
+        store = self.memory.vector_store
+        path, store.path = store.path, None
+        for text in texts[:-1]:
+            self.add(text, "")
+        store.path = path
+        self.add(texts[-1], "")
+
+    def add(self, text: str, request_id: str) -> None:  # noqa: ARG002 (mem0 has none)
+        self.memory.add(text, user_id=USER, infer=False)
+
+    def search(self, question: str) -> list[str]:
+        found = self.memory.search(question, top_k=LIMIT, filters={"user_id": USER})
+        return [item["memory"] for item in found["results"]]
+
+    def many(self, questions: Sequence[str]) -> None:  # noqa: ARG002
+        return None
+
+    def texts(self) -> list[str]:
+        found = self.memory.get_all(filters={"user_id": USER}, top_k=1_000_000)
+        return [item["memory"] for item in found["results"]]
+
+    def close(self) -> None:
+        self.memory.close()
+
+
+class LangGraph:
+    """LangGraph's InMemoryStore; keeps nothing on disk."""
+
+    def __init__(self, embed: Embed, dim: int) -> None:
+        self.base = import_module("langgraph.store.base")
+        self.store_class = import_module("langgraph.store.memory").InMemoryStore
+        embeddings = import_module("langchain_core.embeddings").Embeddings
+        self.name = f"LangGraph InMemoryStore (checkpoint {version('langgraph-checkpoint')})"
+        self.dim = dim
+
+        class Given(embeddings):  # type: ignore[misc, valid-type]
+            def embed_documents(self, texts: list[str]) -> list[list[float]]:
+                rows: list[list[float]] = embed(texts, "passage").tolist()
+                return rows
+
+            def embed_query(self, text: str) -> list[float]:
+                row: list[float] = embed([text], "query")[0].tolist()
+                return row
+
+        self.embeddings = Given()
+        self.store: Any = None
+
+    def open(self, folder: Path) -> None:  # noqa: ARG002
+        index = {"dims": self.dim, "embed": self.embeddings, "fields": ["text"]}
+        self.store = self.store_class(index=index)
+
+    def fill(self, texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), FILL):
+            part = texts[start : start + FILL]
+            self.store.batch([self.base.PutOp((USER,), text, {"text": text}) for text in part])
+
+    def add(self, text: str, request_id: str) -> None:  # noqa: ARG002
+        self.store.put((USER,), text, {"text": text})
+
+    def search(self, question: str) -> list[str]:
+        found = self.store.search((USER,), query=question, limit=LIMIT)
+        return [item.value["text"] for item in found]
+
+    def many(self, questions: Sequence[str]) -> list[list[str]]:
+        asked = [self.base.SearchOp((USER,), limit=LIMIT, query=q) for q in questions]
+        return [[item.value["text"] for item in hits] for hits in self.store.batch(asked)]
+
+    def texts(self) -> list[str]:
+        return [item.value["text"] for item in self.store.search((USER,), limit=1_000_000)]
+
+    def close(self) -> None:
+        self.store = None
+
+
+SYSTEMS: dict[str, Callable[[Embed, int], System]] = {
+    "reverie": Reverie,
+    "mem0": Mem0,
+    "langgraph": LangGraph,
+}
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process now."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
+
+
+class Worker:
+    """The calls of the protocol; each takes the fields of its line and returns those of the answer.
+
+    Times are seconds of the wall clock.
+    """
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+
+    def name(self) -> dict[str, Any]:
+        """What it is, and its memory before it opens anything."""
+        return {"name": self.system.name, "resident": resident_bytes()}
+
+    def open(self, folder: str) -> dict[str, Any]:
+        """Open a folder."""
+        self.system.open(Path(folder))
+        return {}
+
+    def fill(self, texts: list[str]) -> dict[str, Any]:
+        """Keep all of them."""
+        start = time.perf_counter()
+        self.system.fill(texts)
+        return {"seconds": time.perf_counter() - start}
+
+    def search(self, questions: list[str]) -> dict[str, Any]:
+        """One after the other."""
+        pairs = [self._timed(self.system.search, question) for question in questions]
+        return {"found": [hits for hits, _ in pairs], "took": [took for _, took in pairs]}
+
+    def threads(self, questions: list[str], clients: int) -> dict[str, Any]:
+        """As many clients at once, each of which asks its next question after the last answer."""
+        with ThreadPoolExecutor(clients) as pool:
+            list(pool.map(time.sleep, [0.02] * clients))  # all threads are there
+            start = time.perf_counter()
+            pairs = list(pool.map(lambda q: self._timed(self.system.search, q), questions))
+            seconds = time.perf_counter() - start
+        return {
+            "found": [hits for hits, _ in pairs],
+            "took": [took for _, took in pairs],
+            "seconds": seconds,
+        }
+
+    def many(self, questions: list[str], at_once: int) -> dict[str, Any]:
+        """By the call that takes many, if there is one."""
+        found: list[list[str]] = []
+        start = time.perf_counter()
+        for first in range(0, len(questions), at_once):
+            hits = self.system.many(questions[first : first + at_once])
+            if hits is None:
+                return {"found": None, "seconds": None}
+            found += hits
+        return {"found": found, "seconds": time.perf_counter() - start}
+
+    def add(self, texts: list[str], clients: int = 1) -> dict[str, Any]:
+        """One text a call, from so many threads; tells which were acknowledged."""
+
+        def attempt(text: str) -> tuple[str, float]:
+            start = time.perf_counter()
+            try:
+                self.system.add(text, f"add {text}")
+            except Exception as exc:  # noqa: BLE001 (whatever a peer raises is its answer)
+                return f"{type(exc).__name__}: {exc}", time.perf_counter() - start
+            return "", time.perf_counter() - start
+
+        start = time.perf_counter()
+        if clients == 1:
+            done = [attempt(text) for text in texts]
+        else:
+            with ThreadPoolExecutor(clients) as pool:
+                done = list(pool.map(attempt, texts))
+        return {
+            "seconds": time.perf_counter() - start,
+            "took": [took for _, took in done],
+            "acknowledged": [t for t, (error, _) in zip(texts, done, strict=True) if not error],
+            "errors": [error for error, _ in done if error],
+        }
+
+    def texts(self) -> dict[str, Any]:
+        """List everything."""
+        return {"texts": self.system.texts()}
+
+    def memory(self) -> dict[str, Any]:
+        """Resident memory."""
+        return {"resident": resident_bytes()}
+
+    def close(self) -> dict[str, Any]:
+        """Close."""
+        self.system.close()
+        return {}
+
+    @staticmethod
+    def _timed(action: Callable[[str], list[str]], argument: str) -> tuple[list[str], float]:
+        start = time.perf_counter()
+        found = action(argument)
+        return found, time.perf_counter() - start
+
+
+def main() -> None:
+    """Answer until stdin ends. Whatever prints in this process goes to stderr."""
+    options = json.loads(sys.argv[2])
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    lookup = (
+        ask_server(options["address"], options["dim"])
+        if options["address"]
+        else read_table(Path(options["vectors"]))
+    )
+    worker = Worker(SYSTEMS[sys.argv[1]](lookup, options["dim"]))
+    for line in sys.stdin:
+        call = json.loads(line)
+        op = call.pop("op")
+        try:
+            if op == "add_each":  # an answer after each one, for whoever is going to kill this
+                for text in call["texts"]:
+                    worker.system.add(text, f"add {text}")
+                    answers.write(json.dumps({"done": text}) + "\n")
+                    answers.flush()
+                answer: dict[str, Any] = {"done": None}
+            else:
+                answer = getattr(worker, op)(**call)
+        except Exception as exc:  # noqa: BLE001 (told to the other side)
+            answer = {"error": f"{type(exc).__name__}: {exc}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""Groups of a world: a faction, a guild. What a group knows is stored once, and every member
+recalls it, from the time of its membership; see memory_graph/groups.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from reverie import door
+from reverie.actors import commands as c
+from reverie.actors.gatherings import as_shown, of_group
+from reverie.fanout import Parcel
+from reverie.memory_graph import groups as g
+from reverie.memory_graph.errors import InvalidValueError, JournalDamagedError
+from reverie.memory_graph.ids import Key, check_id, check_key
+from reverie.memory_graph.topk import rounded
+from reverie.memory_graph.views import Hit, Item
+
+if TYPE_CHECKING:
+    from reverie.results import Observed
+    from reverie.runtime import Runtime
+    from reverie.user import User
+    from reverie.world import World
+
+
+class Group:
+    """A group of a world; made by `World.group`. Cheap, holds no state.
+
+    Its memory is that of the user "group:NAME". Every method may raise InputError (a bad
+    argument), StorageError, and UnavailableError.
+    """
+
+    def __init__(self, runtime: Runtime, world: str, name: str) -> None:
+        self._rt = runtime
+        self.world = world
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Group({self.name!r}, world={self.world!r})"
+
+    @property
+    def user(self) -> User:
+        """The memory of the group itself, with all that it knows."""
+        return self._rt.user(g.owner_of(self.name), self.world)
+
+    def join(self, *user_ids: str, history: bool = False) -> list[str]:
+        """Make users members, and return those that were none before.
+
+        A member recalls what the group comes to know from now on; with `history` also what it
+        knows already.
+
+        Raises:
+            InvalidValueError: a group joins a group.
+        """
+        return self._change(user_ids, joins=True, history=history)
+
+    def leave(self, *user_ids: str, forget: bool = False) -> list[str]:
+        """Let members leave, and return those that were members.
+
+        Who leaves recalls what the group knew while he was a member, and nothing that comes later;
+        with `forget` nothing at all.
+        """
+        return self._change(user_ids, joins=False, forget=forget)
+
+    def members(self) -> list[str]:
+        """Return the user ids of the members of now, sorted."""
+        user = self.user
+        found: list[str] = self._rt.call(c.Members(**user._read()))  # noqa: SLF001
+        return found
+
+    def observe(self, text: str, /, **event: Any) -> Observed:
+        """Keep an event that the group knows of; `event` as in `World.observe`."""
+        groups = (self.name, *door.texts(event.pop("groups", ()), "groups"))
+        return self._rt.world(self.world).observe(text, groups=groups, **event)
+
+    def _change(
+        self, user_ids: Sequence[str], *, joins: bool, history: bool = False, forget: bool = False
+    ) -> list[str]:
+        rt, owner = self._rt, g.owner_of(self.name)
+        rt._require_open()  # noqa: SLF001
+        keys = [check_key(self.world, user_id) for user_id in user_ids]
+        members = tuple(dict.fromkeys(key.user_id for key in keys))
+        if any(g.name_of(member) is not None for member in members):
+            msg = "a group can be a member of none"
+            raise InvalidValueError(msg, what="user_id")
+        if not members:
+            return []
+        shared = rt.user(owner, self.world)._write(None) | {"user_id": ""}  # noqa: SLF001
+        change = c.Membership(**shared, other="", joins=joins, history=history, forget=forget)
+
+        def parcel(other: str, owners: tuple[str, ...]) -> Parcel:
+            request_id = rt.new_request_id()
+            return Parcel(
+                msgspec.structs.replace(change, other=other, request_id=request_id), owners
+            )
+
+        parcels = [parcel(member, (owner,)) for member in members]
+        parcels.append(parcel(self.name, members))
+        with rt.fanout.gate.alone():  # two changes of one membership must not cross
+            answers = rt.fanout.deliver(parcels, struck_out=True)
+        return [member for member, (is_new,) in zip(members, answers[:-1], strict=True) if is_new]
+
+
+def in_world(self: World, name: str) -> Group:
+    """Return a group, a faction or a guild; nothing is stored until somebody joins or it observes.
+
+    Raises:
+        InvalidIdError: the name is empty, over 506 bytes, or not plain text.
+    """
+    check_key(self.name, g.owner_of(check_id(name, "group")))
+    return Group(self._rt, self.name, name)
+
+
+def of_world(self: World) -> list[str]:
+    """Return the names of the groups that somebody joined or that know something, sorted."""
+    found = map(g.name_of, self._rt.users(self.name))
+    return sorted(name for name in found if name is not None)
+
+
+def forget(rt: Runtime, key: Key) -> None:
+    """Take a user that is about to be erased out of its groups; or a group from its members."""
+    user = rt.user(key.user_id, key.world)
+    group = g.name_of(key.user_id)
+    if group is not None:
+        here = Group(rt, key.world, group)
+        with suppress(JournalDamagedError):  # a member then asks a group that is no more
+            here.leave(*here.members(), forget=True)
+        return
+    try:
+        names: Sequence[str] = rt.call(c.MemberOf(**user._read()))  # noqa: SLF001
+    except JournalDamagedError:  # what cannot be read must still be erasable
+        names = of_world(rt.world(key.world))
+    for name in names:
+        with suppress(JournalDamagedError):
+            Group(rt, key.world, name).leave(key.user_id, forget=True)
+
+
+# -- reading ---------------------------------------------------------------------------
+
+
+def search_many(rt: Runtime, searches: Sequence[c.Search]) -> list[list[Hit]]:
+    """Return the hits of searches, with their vectors, each among what its user knows by itself and
+    by its groups. Asking for the groups goes along with the searches; only members ask twice."""
+    rt._require_open()  # noqa: SLF001
+    asking = {s.key: s for s in searches if "memory" in s.types and s.member is None}
+    asked: list[c.UserCommand] = [
+        c.MemberOf(world=key.world, user_id=key.user_id, now=s.now) for key, s in asking.items()
+    ]
+    answers = rt.fanout.ask([*asked, *searches])
+    groups = {key: names for key, names in zip(asking, answers, strict=False) if names}
+    own: list[list[Hit]] = answers[len(asked) :]
+    if not groups:
+        return own
+    further: list[c.Search] = []
+    places: list[tuple[int, str]] = []
+    for place, search in enumerate(searches):
+        for name in groups.get(search.key, ()) if search.key in asking else ():
+            # What one member recalls is not rekindled for all.
+            further.append(
+                msgspec.structs.replace(
+                    search, user_id=g.owner_of(name), member=search.user_id, touch=False
+                )
+            )
+            places.append((place, name))
+    shared: dict[int, list[Hit]] = {}
+    for (place, name), hits in zip(places, rt.fanout.ask(further), strict=True):
+        shared.setdefault(place, []).extend(_shown(hit, name) for hit in hits)
+    return [
+        _merged(hits, shared[place], searches[place].limit) if place in shared else hits
+        for place, hits in enumerate(own)
+    ]
+
+
+def _shown(hit: Hit, name: str) -> Hit:
+    shown = as_shown(hit, name)
+    assert isinstance(shown, Hit)  # noqa: S101 (a changed copy)
+    return msgspec.structs.replace(shown, reasons=(*shown.reasons, f"known to the group {name}"))
+
+
+def _merged(own: Sequence[Hit], shared: Sequence[Hit], limit: int) -> list[Hit]:
+    """Return the best of both; of an event that the user knows in the same words, his own."""
+    known = {(hit.event, hit.text) for hit in own}
+    found = [*own]
+    for hit in shared:
+        if hit.event is None or (hit.event, hit.text) not in known:
+            known.add((hit.event, hit.text))
+            found.append(hit)
+    found.sort(key=lambda hit: (-rounded(hit.score), -hit.at))  # stable: one's own come first
+    return found[:limit]
+
+
+def get(rt: Runtime, read: dict[str, Any], node_id: str) -> Item | None:
+    """Return an item of a user's own, or of a group that it knows it by; None when unknown."""
+    shared = of_group(node_id)
+    if shared is None or g.name_of(read["user_id"]) is not None:
+        found: Item | None = rt.call(c.Get(**read, node_id=node_id))
+        return found
+    name, inner = shared
+    owner = read | {"user_id": g.owner_of(name)}
+    item: Item | None = rt.call(c.Get(**owner, node_id=inner, member=read["user_id"]))
+    return None if item is None else as_shown(item, name)

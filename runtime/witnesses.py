@@ -1,0 +1,481 @@
+"""What happens in a world, who saw it, and who tells whom: the bodies of `World`'s methods.
+
+Each witness keeps a memory of its own, which it forgets, distorts and loses by itself; all of them
+carry the id of the event. Who was not there and was not told has nothing: there is no memory that
+could answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from reverie import door
+from reverie.actors import commands as c
+from reverie.actors.gatherings import occurrence, of_group
+from reverie.fanout import Parcel
+from reverie.memory_graph import groups as g
+from reverie.memory_graph.drafts import EntityDraft, Kept, MemoryDraft
+from reverie.memory_graph.errors import InvalidLimitError, InvalidValueError, UnknownMemoryError
+from reverie.memory_graph.hearsay import told_on
+from reverie.memory_graph.ids import Key, check_id, check_key
+from reverie.memory_graph.state import as_bytes
+from reverie.memory_graph.text import normalise
+from reverie.results import Observed
+
+if TYPE_CHECKING:
+    from reverie.masking import Mask
+    from reverie.runtime import Runtime
+    from reverie.world import World
+
+TOLD = 0.8  # of the speaker's confidence is that of who is told
+MAX_DELIVERIES = 100_000  # of one call
+EMBED_CHUNK = 256
+ASK_CHUNK = 512  # users asked at once
+
+_OBSERVED = frozenset(
+    "text witnesses groups at place participants importance sentiment confidence ttl_s pinned tags"
+    " entities metadata event_id request_id".split()
+)
+_TOLD = frozenset("speaker listener memory_id text confidence at request_id".split())
+
+
+class _Event(NamedTuple):
+    """A checked event: `drafts` are those of its owners, one or more of them the same object."""
+
+    owners: tuple[str, ...]
+    drafts: tuple[MemoryDraft, ...]
+    event_id: str | None  # None: it is named by what it says
+    base: str
+
+
+# -- methods of `World` ----------------------------------------------------------------
+
+
+def observe(  # noqa: D417, PLR0913 (self: it is a method)
+    self: World,
+    text: str,
+    *,
+    witnesses: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    at: object = None,
+    place: str | None = None,
+    participants: Sequence[str] = (),
+    importance: float = 0.5,
+    sentiment: float = 0.0,
+    confidence: float = 1.0,
+    ttl_s: float | None = None,
+    pinned: bool = False,
+    tags: Sequence[str] = (),
+    entities: Sequence[Any] = (),
+    metadata: Mapping[str, Any] | None = None,
+    event_id: str | None = None,
+    request_id: str | None = None,
+) -> Observed:
+    """Let something happen: each witness, and each group, gets a memory of it.
+
+    All or none of them have it when this returns, also over a crash, and each once. Participants
+    are who is in it; they know of it only if they are among the witnesses.
+
+    Args:
+        text: what happened, in any language.
+        witnesses: user ids of who saw it.
+        groups: names of groups that know of it; see `World.group`.
+        at: when; now by default.
+        place: where.
+        participants: names of people in it.
+        importance: 0 to 1.
+        sentiment: -1 to 1.
+        confidence: 0 to 1.
+        ttl_s: after how many seconds they forget it; None is never.
+        pinned: it is never archived.
+        tags: of all these memories.
+        entities: names of other things in it, or (name, type) pairs.
+        metadata: of all these memories.
+        event_id: names it: who has it of this id is not given it again. By default the id follows
+            from what happened, when, where and before whom; the same again is another event.
+        request_id: a call repeated with the same id is the same event.
+    """
+    fields = {name: value for name, value in locals().items() if name != "self"}
+    (observed,) = observe_many(self, [fields])
+    return observed
+
+
+def observe_many(self: World, events: Sequence[Mapping[str, Any]]) -> list[Observed]:
+    """Let several things happen, in order; each is a mapping of the arguments of `observe`.
+
+    Everything is checked before anything is stored, and all is stored or nothing, also over a
+    crash. A tick of a simulation is best one call: it costs one commit for each partition of the
+    data folder and one for all of it, and each text is embedded once.
+
+    Raises:
+        InvalidLimitError: over 100,000 deliveries in one call.
+    """
+    return _observe(self._rt, self.name, events)
+
+
+def tell(  # noqa: D417 (as above)
+    self: World,
+    speaker: str,
+    listener: str,
+    memory_id: str,
+    *,
+    text: str | None = None,
+    confidence: float | None = None,
+    at: object = None,
+    request_id: str | None = None,
+) -> Kept:
+    """Let a user tell another what he remembers.
+
+    The listener gets a memory of his own, with the same event and who told it on. What he has seen
+    himself he is not told; of two versions he keeps that of the higher confidence, then of the
+    shorter chain; the same from another source makes it more credible. What comes back to who told
+    it on changes nothing. See memory_graph/hearsay.py.
+
+    Args:
+        speaker: user id of who tells it.
+        listener: user id of who hears it.
+        memory_id: of the speaker, or as a hit from one of his groups names it.
+        text: what he says, if not what he remembers.
+        confidence: of the listener, 0 to 1; by default 0.8 of the speaker's.
+        at: when he tells it; now by default.
+        request_id: a call repeated with the same id has one effect and the first result.
+
+    Returns:
+        ADD, UPDATE of a version that he had heard, or NOOP.
+
+    Raises:
+        UnknownMemoryError: the speaker holds no such memory, or it has ended.
+    """
+    fields = {name: value for name, value in locals().items() if name != "self"}
+    (kept,) = _tell(self._rt, self.name, [fields])
+    return kept
+
+
+def tell_many(self: World, tellings: Sequence[Mapping[str, Any]]) -> list[Kept]:
+    """Let several things be told, all from what is known now: nobody tells on what he hears in the
+    same call. Each is a mapping of the arguments of `tell`.
+
+    Raises:
+        UnknownMemoryError: as in `tell`; nothing was told.
+    """
+    return _tell(self._rt, self.name, tellings)
+
+
+def who_knows(self: World, event_id: str) -> list[c.Knower]:
+    """Return who knows of an event and from whom, who saw it first; members of a group that knows
+    of it are among them. Reads the memory of every user of the world."""
+    return _who_knows(self._rt, self.name, check_id(event_id, "event_id"))
+
+
+# -- seeing ----------------------------------------------------------------------------
+
+
+def _observe(rt: Runtime, world: str, events: Sequence[Mapping[str, Any]]) -> list[Observed]:
+    rt._require_open()  # noqa: SLF001
+    if isinstance(events, Mapping | str):
+        msg = "events must be a sequence of mappings"
+        raise InvalidValueError(msg, what="events")
+    given = [_fields(event, _OBSERVED, "event", ("text",)) for event in events]
+    owners = [_owners(world, fields) for fields in given]
+    if (count := sum(map(len, owners))) > MAX_DELIVERIES:
+        msg = f"{count:,} deliveries in one call; at most {MAX_DELIVERIES:,}: use several calls"
+        raise InvalidLimitError(msg, what="events")
+    if not count and not given:
+        return []
+    checked = [_draft(rt, fields) for fields in given]
+    first = next((o[0] for o in owners if o), "nobody")
+    shared = rt.user(first, world)._write(None, with_vectors=True)  # noqa: SLF001
+    shared["user_id"] = ""
+    ready = [
+        _event(rt, world, fields, draft, whose, shared["at"])
+        for fields, draft, whose in zip(given, checked, owners, strict=True)
+    ]
+    unnamed = [(world, event.base) for event in ready if event.event_id is None]
+    kept: list[dict[str, Kept]] = [{} for _ in ready]
+    with rt.fanout.gate.shared(), rt.fanout.naming(unnamed):
+        ids = _named(rt, world, ready, shared["at"])
+        vectors = _vectors(rt, world, [d.text for event in ready for d in event.drafts])
+        parcels: list[Parcel] = []
+        places: list[int] = []
+        for place, (event, event_id) in enumerate(zip(ready, ids, strict=True)):
+            for draft, whose in _alike(event):
+                whole = msgspec.structs.replace(draft, event=event_id, vector=vectors[draft.text])
+                parcels.append(Parcel(c.Witness(**shared, draft=whole), whose))
+                places.append(place)
+        for place, parcel, got in zip(places, parcels, rt.fanout.deliver(parcels), strict=True):
+            kept[place] |= zip(parcel.owners, got, strict=True)
+    return [
+        Observed(event_id, {owner: kept[place][owner] for owner in event.owners})
+        for place, (event, event_id) in enumerate(zip(ready, ids, strict=True))
+    ]
+
+
+def _fields(
+    given: object, known: frozenset[str], what: str, needed: Sequence[str]
+) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        msg = f"an {what} must be a mapping, not {type(given).__name__}"
+        raise InvalidValueError(msg, what=what)
+    if unknown := sorted(str(key) for key in given if key not in known):
+        msg = f"unknown keys in an {what}: {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+        raise InvalidValueError(msg, what=what)
+    if missing := [key for key in needed if given.get(key) is None]:
+        msg = f"an {what} needs {', '.join(missing)}"
+        raise InvalidValueError(msg, what=what)
+    return given
+
+
+def _owners(world: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return whose graphs an event goes to: witnesses and groups, each once, in order."""
+    found: dict[str, None] = {}
+    for user_id in door.texts(fields.get("witnesses", ()), "witnesses"):
+        if g.name_of(user_id) is not None:
+            msg = f"{user_id!r} is a group: name it in groups="
+            raise InvalidValueError(msg, what="witnesses")
+        found[check_key(world, user_id).user_id] = None
+    for name in door.texts(fields.get("groups", ()), "groups"):
+        found[check_key(world, g.owner_of(name)).user_id] = None
+    return tuple(found)
+
+
+def _draft(rt: Runtime, fields: Mapping[str, Any]) -> MemoryDraft:
+    """Return what every witness keeps of an event, checked."""
+    people = [
+        EntityDraft(door.name(p), "person")
+        for p in door.texts(fields.get("participants", ()), "participants")
+    ]
+    place = fields.get("place")
+    where = [] if place is None else [EntityDraft(door.name(place, "place"), "place")]
+    draft = MemoryDraft(
+        text=fields["text"],
+        kind="event",
+        valid_from=fields.get("at"),
+        ttl_s=fields.get("ttl_s"),
+        pinned=bool(fields.get("pinned", False)),
+        tags=fields.get("tags", ()),
+        metadata=fields.get("metadata"),
+        importance=fields.get("importance", 0.5),
+        sentiment=fields.get("sentiment", 0.0),
+        confidence=fields.get("confidence", 1.0),
+        entities=(*people, *where, *door.entities(fields.get("entities", ()))),
+    )
+    return door.memory(draft, rt.config.max_text_bytes)
+
+
+def _event(
+    rt: Runtime,
+    world: str,
+    fields: Mapping[str, Any],
+    draft: MemoryDraft,
+    owners: tuple[str, ...],
+    now: float,
+) -> _Event:
+    """Return an event with what each owner is given, masked, and what it is named by."""
+    if draft.valid_from is None:  # who hears of it later shall know when it was
+        draft = msgspec.structs.replace(draft, valid_from=now)
+    drafts = (draft,) * len(owners)
+    if rt.masks.is_on:
+        drafts = tuple(rt.masks.of(Key(world, owner)).memory(draft) for owner in owners)
+    given = fields.get("event_id")
+    if given is not None:
+        return _Event(owners, drafts, check_id(given, "event_id"), "")
+    if (request := fields.get("request_id")) is not None:
+        named = _digest("request", check_id(request, "request_id"))
+        return _Event(owners, drafts, named, "")
+    said = drafts[0] if drafts else draft
+    base = _digest(
+        "event",
+        said.valid_from,
+        said.text,
+        [(entity.name, entity.type) for entity in said.entities],
+        sorted(owners),
+    )
+    return _Event(owners, drafts, None, base)
+
+
+def _digest(*parts: object) -> str:
+    """Return an id of 32 hexadecimal digits, the same for the same parts in every process. The
+    world is no part: a fork goes on as the world that it is made of."""
+    return blake2b(msgspec.msgpack.encode(parts), digest_size=16).hexdigest()
+
+
+def _named(rt: Runtime, world: str, events: Sequence[_Event], now: float) -> list[str]:
+    """Return the id of each event. One that has none is named by what it says, who is there and
+    when, and numbered: the first of its owners tells how often exactly this has happened."""
+    asked: dict[str, c.Happened] = {}
+    for event in events:
+        if event.event_id is None and event.owners:
+            owner = min(event.owners)
+            asked[event.base] = c.Happened(world=world, user_id=owner, now=now, event=event.base)
+    known = dict(zip(asked, rt.fanout.ask(list(asked.values())), strict=True))
+    return [
+        event.event_id
+        if event.event_id is not None
+        else occurrence(event.base, rt.fanout.number((world, event.base), known.get(event.base, 0)))
+        for event in events
+    ]
+
+
+def _vectors(rt: Runtime, world: str, texts: Sequence[str]) -> dict[str, bytes]:
+    """Return the vector of each distinct text."""
+    distinct = list(dict.fromkeys(texts))
+    embedder = rt.mind.embedder(world)
+    found: dict[str, bytes] = {}
+    for start in range(0, len(distinct), EMBED_CHUNK):
+        part = distinct[start : start + EMBED_CHUNK]
+        found |= zip(part, map(as_bytes, embedder.embed(part, "passage")), strict=True)
+    return found
+
+
+def _alike(event: _Event) -> list[tuple[MemoryDraft, tuple[str, ...]]]:
+    """Return the drafts of an event that differ (masking may make them), each with its owners."""
+    found: list[tuple[MemoryDraft, list[str]]] = []
+    for draft, owner in zip(event.drafts, event.owners, strict=True):
+        for known, owners in found:
+            if draft is known or draft == known:
+                owners.append(owner)
+                break
+        else:
+            found.append((draft, [owner]))
+    return [(draft, tuple(owners)) for draft, owners in found]
+
+
+# -- telling ---------------------------------------------------------------------------
+
+
+class _Told(NamedTuple):
+    """A checked telling."""
+
+    speaker: Key
+    listener: Key
+    memory_id: str
+    text: str | None
+    confidence: float | None
+    at: float | None
+    request_id: str | None
+
+
+def _tell(rt: Runtime, world: str, tellings: Sequence[Mapping[str, Any]]) -> list[Kept]:
+    rt._require_open()  # noqa: SLF001
+    if isinstance(tellings, Mapping | str):
+        msg = "tellings must be a sequence of mappings"
+        raise InvalidValueError(msg, what="tellings")
+    told = [_told(rt, world, t) for t in tellings]
+    if not told:
+        return []
+    shared = rt.user(told[0].listener.user_id, world)._write(None, with_vectors=True)  # noqa: SLF001
+    with rt.fanout.gate.shared():
+        asked = [_tale(one, shared["at"]) for one in told]
+        tales: list[MemoryDraft | None] = rt.fanout.ask(asked)
+        drafts: list[tuple[MemoryDraft, bool]] = []
+        for one, tale in zip(told, tales, strict=True):
+            if tale is None:
+                msg = f"{one.speaker.user_id!r} holds no memory {one.memory_id!r} to tell of"
+                raise UnknownMemoryError(msg, memory_id=one.memory_id)
+            drafts.append(_hearsay(rt, one, tale))
+        vectors = _vectors(rt, world, [draft.text for draft, _ in drafts])
+        parcels = [
+            Parcel(
+                c.Witness(
+                    **shared
+                    | {
+                        "user_id": "",
+                        "at": shared["at"] if one.at is None else one.at,
+                        "request_id": one.request_id or rt.new_request_id(),
+                    },
+                    draft=msgspec.structs.replace(draft, vector=vectors[draft.text]),
+                    is_back=is_back,
+                ),
+                (one.listener.user_id,),
+            )
+            for one, (draft, is_back) in zip(told, drafts, strict=True)
+        ]
+        return [kept for (kept,) in rt.fanout.deliver(parcels, noted=False)]
+
+
+def _told(rt: Runtime, world: str, given: object) -> _Told:
+    fields = _fields(given, _TOLD, "telling", ("speaker", "listener", "memory_id"))
+    speaker = check_key(world, fields["speaker"])
+    listener = check_key(world, fields["listener"])
+    if speaker == listener:
+        msg = f"{speaker.user_id!r} cannot tell himself"
+        raise InvalidValueError(msg, what="listener")
+    text, confidence = fields.get("text"), fields.get("confidence")
+    request = fields.get("request_id")
+    return _Told(
+        speaker,
+        listener,
+        check_id(fields["memory_id"], "memory_id"),
+        None if text is None else door.text(text, rt.config.max_text_bytes),
+        None if confidence is None else door.share(confidence, "confidence"),
+        door.optional_time(fields.get("at"), "at"),
+        None if request is None else check_id(request, "request_id"),
+    )
+
+
+def _tale(one: _Told, now: float) -> c.Tale:
+    """Ask for what the speaker holds, himself or by a group."""
+    world, speaker = one.speaker
+    if (shared := of_group(one.memory_id)) is not None:
+        name, node_id = shared
+        owner = g.owner_of(name)
+        return c.Tale(world=world, user_id=owner, now=now, node_id=node_id, member=speaker)
+    return c.Tale(world=world, user_id=speaker, now=now, node_id=one.memory_id)
+
+
+def _hearsay(rt: Runtime, one: _Told, tale: MemoryDraft) -> tuple[MemoryDraft, bool]:
+    """Return what the listener is given, and whether it comes back to him."""
+    speaker = one.speaker.user_id
+    tale = _unmasked(rt.masks.of(one.speaker), tale) if rt.masks.is_on else tale
+    chain = told_on(tale.heard, speaker)
+    entities, text = tale.entities, tale.text
+    if one.text is not None:  # only what it still speaks of
+        text, said = one.text, normalise(one.text)
+        entities = tuple(entity for entity in entities if normalise(entity.name) in said)
+    draft = msgspec.structs.replace(
+        tale,
+        text=text,
+        entities=entities,
+        confidence=TOLD * tale.confidence if one.confidence is None else one.confidence,
+        provenance="told",
+        told_by=speaker,
+        heard=chain,
+        event=tale.event or _digest("told", speaker, one.memory_id),
+    )
+    return rt.masks.of(one.listener).memory(draft), one.listener.user_id in chain
+
+
+def _unmasked(mask: Mask, draft: MemoryDraft) -> MemoryDraft:
+    """Return a draft as its holder knows it, so that it can be masked for another."""
+    entities = tuple(
+        EntityDraft(mask.unmask(e.name), e.type, tuple(map(mask.unmask, e.aliases)))
+        for e in draft.entities
+    )
+    return msgspec.structs.replace(
+        draft,
+        text=mask.unmask(draft.text),
+        heard=tuple(map(mask.unmask, draft.heard)),
+        tags=tuple(map(mask.unmask, draft.tags)),
+        topics=tuple(map(mask.unmask, draft.topics)),
+        metadata=mask.unmasked(draft.metadata),
+        entities=entities,
+    )
+
+
+# -- knowing ---------------------------------------------------------------------------
+
+
+def _who_knows(rt: Runtime, world: str, event: str) -> list[c.Knower]:
+    users = rt.users(world)
+    found: list[c.Knower] = []
+    for start in range(0, len(users), ASK_CHUNK):
+        asked = [
+            c.Knows(**rt.user(user, world)._read(), event=event)  # noqa: SLF001
+            for user in users[start : start + ASK_CHUNK]
+        ]
+        found += [knower for knowers in rt.fanout.ask(asked) for knower in knowers]
+    return sorted(found, key=lambda k: (len(k.heard), k.user_id, k.memory_id))
