@@ -33,7 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -169,7 +169,9 @@ class Peer:
         self.name: str = told["name"]
         self._resident = told["resident"]
         self._took: list[float] = []
+        self._cpu_s = 0.0
         self._found: list[list[str]] = []
+        self._sums: defaultdict[str, list[float]] = defaultdict(list)
 
     def fill(self) -> None:
         """Keep the memories, and warm up."""
@@ -182,12 +184,14 @@ class Peer:
         """Ask a part of the questions, one after the other."""
         answer = self._worker.call("search", questions=part)
         self._took += answer["took"]
+        self._cpu_s += answer["cpu"]
         self._found += answer["found"]
 
     def sequential(self) -> None:
         """Sum up the parts."""
         self.figures["search, one client: searches/s"] = len(self._took) / sum(self._took)
         self._times("search, one client", self._took)
+        self.figures["search, one client: CPU, ms"] = 1000 * self._cpu_s / len(self._took)
         for language in ("en", "zh"):
             hits = [
                 fact.text in found
@@ -198,25 +202,25 @@ class Peer:
 
     def concurrently(self, part: Sequence[str], clients: int) -> None:
         """Ask a part from many threads, and by the call that takes many."""
+        sums = self._sums
         answer = self._worker.call("threads", questions=part, clients=clients)
-        self._more("threads", answer["seconds"], answer["took"])
+        sums["took"] += answer["took"]
+        for kind in ("seconds", "cpu"):
+            sums[f"threads {kind}"].append(answer[kind])
         answer = self._worker.call("many", questions=part, at_once=clients)
-        self._more("many", answer["seconds"], [])
-
-    def _more(self, kind: str, seconds: float | None, took: list[float]) -> None:
-        sums = self.figures.setdefault("_sums", {})
-        sums.setdefault(kind, []).append(seconds)
-        sums.setdefault("took", []).extend(took)
+        for kind in ("seconds", "cpu"):
+            if answer[kind] is not None:
+                sums[f"many {kind}"].append(answer[kind])
 
     def concurrent(self, clients: int) -> None:
         """Sum up what was asked at once."""
-        sums = self.figures.pop("_sums")
         asked = len(self._texts.asked)
-        name = f"search, {clients} threads"
-        self.figures[f"{name}: searches/s"] = asked / sum(sums["threads"])
-        self._times(name, sums["took"])
-        many = None if None in sums["many"] else asked / sum(sums["many"])
-        self.figures[f"search, {clients} in one call: searches/s"] = many
+        names = {"threads": f"search, {clients} threads", "many": f"search, {clients} in one call"}
+        for way, name in names.items():
+            seconds, used = (sum(self._sums[f"{way} {kind}"]) for kind in ("seconds", "cpu"))
+            self.figures[f"{name}: searches/s"] = asked / seconds if seconds else None
+            self.figures[f"{name}: CPU, ms"] = 1000 * used / asked if seconds else None
+        self._times(names["threads"], self._sums["took"])
 
     def writes(self) -> None:
         """Single writes beside all that is there; then memory and disk, and the end."""
@@ -233,26 +237,37 @@ class Peer:
         self.figures["on disk, MiB"] = size / 2**20 if files else None
 
     def collide(self, clients: int) -> None:
-        """Writes at the same time: what is lost at once, not found, and lost after reopening."""
+        """Writes at the same time: what is lost at once, not found, and lost after reopening.
+
+        Of a process that crashes, all that was given to it counts.
+        """
         wanted = texts_of(self._texts.concurrent)
+        name = f"{len(wanted)} adds at once"
         worker, folder = self._copy("concurrent")
-        answer = worker.call("add", texts=wanted, clients=clients)
-        kept = answer["acknowledged"]
-        there = self.listed(worker)
-        found = worker.call("search", questions=kept)["found"]
-        worker.call("close")
-        worker.end()
+        kept = wanted
+        try:
+            answer = worker.call("add", texts=wanted, clients=clients)
+        except RuntimeError as exc:  # then nothing tells what was acknowledged
+            self.figures[f"{name}: crashed"] = str(exc)
+            worker.kill()
+        else:
+            kept = answer["acknowledged"]
+            there = self.listed(worker)
+            found = worker.call("search", questions=kept)["found"]
+            worker.call("close")
+            worker.end()
+            self.figures |= {
+                f"{name}: adds/s": len(wanted) / answer["seconds"],
+                f"{name}: errors": len(answer["errors"]),
+                f"{name}: lost, doubled": pair(kept, there),
+                f"{name}: not found by their own words": sum(
+                    text not in hits for text, hits in zip(kept, found, strict=True)
+                ),
+            }
         again = self._start()
         before = texts_of(self._texts.memories) + texts_of(self._texts.adds)
         left = self._reopened(again, folder)
-        name = f"{len(wanted)} adds at once"
         self.figures |= {
-            f"{name}: adds/s": len(wanted) / answer["seconds"],
-            f"{name}: errors": len(answer["errors"]),
-            f"{name}: lost, doubled": pair(kept, there),
-            f"{name}: not found by their own words": sum(
-                text not in hits for text, hits in zip(kept, found, strict=True)
-            ),
             f"{name}: lost, doubled after reopening": pair(kept, left),
             f"{name}: older ones lost, doubled after reopening": pair(before, left),
         }
@@ -346,9 +361,10 @@ def measure(options: argparse.Namespace, work: Path) -> dict[str, Any]:
     if options.vectors:
         embedder = KeptEmbedder(embedder, options.vectors)
     given = {"dim": embedder.info.dim, "address": None, "vectors": str(work), "home": str(work)}
+    end_serving: Callable[[], object] = bool  # nothing to end
     if options.embed:
         given["address"] = str(work / "embedder")
-        serve(given["address"], embedder.embed)
+        end_serving = serve(given["address"], embedder.embed)
     else:
         start = time.perf_counter()
         write_table(work, chunked(embedder.embed), texts.passages(), texts.queries())
@@ -374,6 +390,7 @@ def measure(options: argparse.Namespace, work: Path) -> dict[str, Any]:
     finally:
         for worker in started:
             worker.kill()
+        end_serving()
     return {
         "memories": options.memories,
         "questions": len(texts.asked),
@@ -491,7 +508,8 @@ def show(found: dict[str, Any]) -> bool:
         if "lost, doubled" in name
         for count in counts
     ]
-    whole = not any(faults) and "could not be opened" not in systems["reverie"]
+    broken = ("could not be opened", "crashed")
+    whole = not any(faults) and not any(n.endswith(broken) for n in systems["reverie"])
     rows.append(("reverie: lost and doubled, all together", str(sum(faults)), "0", whole))
     print(f"load average {found['load'][0]:.1f} at the start, {found['load'][1]:.1f} at the end")
     return report("peers", rows)

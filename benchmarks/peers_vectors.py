@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
@@ -53,8 +54,8 @@ def ask_server(address: str, dim: int) -> Embed:
     return embed
 
 
-def serve(address: str, embed: Embed) -> None:
-    """Answer `ask_server` in threads of this process, for as long as it lives."""
+def serve(address: str, embed: Embed) -> Callable[[], None]:
+    """Answer `ask_server` in threads of this process; returns what ends it."""
     listener = Listener(address, "AF_UNIX", backlog=256)
 
     def answer(pipe: Connection) -> None:
@@ -66,7 +67,9 @@ def serve(address: str, embed: Embed) -> None:
             pipe.close()
 
     def accept() -> None:
-        while True:
-            threading.Thread(target=answer, args=(listener.accept(),), daemon=True).start()
+        with suppress(OSError):  # it was closed
+            while True:
+                threading.Thread(target=answer, args=(listener.accept(),), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
+    return listener.close

@@ -10,6 +10,7 @@ apply.py, and how to search is elsewhere.
 
 from __future__ import annotations
 
+import sys
 from bisect import insort
 from collections.abc import Iterator, KeysView, Mapping, MutableMapping
 from hashlib import blake2b
@@ -41,6 +42,11 @@ def _statement(text: str) -> int:
     """Return 64 bits that stand for a normalised text; texts would be held twice otherwise."""
     digest = blake2b(normalise(text).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
+
+
+def _shared(text: str) -> str:
+    """Return the one copy of a text in this process: witnesses of an event have it in common."""
+    return sys.intern(text) if type(text) is str else text
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -180,7 +186,9 @@ class MemoryGraph:
                 self._name(name_key(node.name), node.id)
                 node.aliases = tuple(a for a in node.aliases if self.name(a, node.id))
             case n.Memory():
+                node.text = _shared(node.text)
                 if node.event is not None:
+                    node.event = _shared(node.event)
                     self.happened[node.event] = (*self.happened.get(node.event, ()), node.id)
                 if node.status == "active":
                     self.activate(node)
@@ -211,7 +219,7 @@ class MemoryGraph:
 
     def next_id(self, kind: str, ahead: int = 0) -> str:
         """Return the id that the next node of `kind` (a letter) gets, `ahead` ids further on."""
-        return f"{kind}{self.counters.get(kind, 0) + 1 + ahead}"
+        return sys.intern(f"{kind}{self.counters.get(kind, 0) + 1 + ahead}")
 
     def node(self, node_id: str) -> n.Node | None:
         """Return the struct of a node, or None."""

@@ -68,13 +68,14 @@ def test_both_ways_give_the_vectors_of_the_model(tmp_path: Path) -> None:
     texts = ["Ana keeps bees.", "安娜养蜂"]
     assert write_table(tmp_path, model.embed, texts, ["Who keeps bees?"]) == DIM
     looked_up = read_table(tmp_path)
-    serve(str(tmp_path / "socket"), model.embed)
+    end_serving = serve(str(tmp_path / "socket"), model.embed)
     asked = ask_server(str(tmp_path / "socket"), DIM)
     for embed in (looked_up, asked):
         assert (embed(texts[::-1], "passage") == model.embed(texts[::-1], "passage")).all()
         assert embed(["Who keeps bees?"], "query").dtype == np.float32
     with pytest.raises(KeyError):
         looked_up(["Who keeps bees?"], "passage")
+    end_serving()
 
 
 def run(tmp_path: Path, *more: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from langgraph.store.base import (
     InvalidNamespaceError,
     ListNamespacesOp,
     MatchCondition,
+    Op,
     PutOp,
     SearchOp,
 )
@@ -200,7 +201,7 @@ def test_nothing_is_found_by_meaning_without_an_index(rt: Runtime) -> None:
 
 
 def test_the_last_write_of_a_batch_counts_and_reads_come_before(store: ReverieStore) -> None:
-    ops = [
+    ops: list[Op] = [
         PutOp(ANA, "k", {"n": 1}),
         GetOp(ANA, "k"),
         SearchOp(ANA),
@@ -284,6 +285,7 @@ DEEP: dict[str, Any] = {}
 for _ in range(200):
     DEEP = {"d": DEEP}
 
+INFIX = MatchCondition("infix", ("a",))  # type: ignore[arg-type]
 REFUSED: list[tuple[type[Exception], Callable[[ReverieStore], object]]] = [
     (InvalidNamespaceError, lambda s: s.put((), "k", VALUE)),
     (InvalidNamespaceError, lambda s: s.put(("a.b",), "k", VALUE)),
@@ -332,10 +334,7 @@ REFUSED: list[tuple[type[Exception], Callable[[ReverieStore], object]]] = [
     (errors.FilterError, lambda s: s.search(ANA, filter=[1])),  # type: ignore[arg-type]
     (errors.InvalidValueError, lambda s: s.batch(["x"])),  # type: ignore[list-item]
     (errors.InvalidLimitError, lambda s: s.batch([GetOp(ANA, "k")] * 10_001)),
-    (
-        errors.InvalidValueError,
-        lambda s: s.batch([ListNamespacesOp((MatchCondition("infix", ("a",)),))]),
-    ),  # type: ignore[arg-type]
+    (errors.InvalidValueError, lambda s: s.batch([ListNamespacesOp((INFIX,))])),
 ]
 
 
