@@ -69,9 +69,9 @@ def test_a_recent_change_replaces_what_was_only_said(
 @pytest.mark.parametrize(("old", "new"), CHANGES[::7])
 def test_so_it_is_with_what_another_speaker_says(tmp_path: Path, old: str, new: str) -> None:
     with opened(tmp_path / "data", embedder="standin", clock=SimulatedClock(NOW)) as rt:
-        for text in (old, new):
-            kept = rt.user("ana").add({"text": text, "speaker": "安娜"}, wait=True).kept
-        assert [k.op for k in kept] == ["UPDATE"]
+        turns = [{"text": text, "speaker": "安娜"} for text in (old, new)]
+        _, second = (rt.user("ana").add(turn, wait=True).kept for turn in turns)
+        assert [k.op for k in second] == ["UPDATE"]
 
 
 @pytest.mark.parametrize(("old", "new"), PASTS)
