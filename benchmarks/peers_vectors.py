@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
@@ -66,10 +65,23 @@ def serve(address: str, embed: Embed) -> Callable[[], None]:
         except (EOFError, ConnectionError):
             pipe.close()
 
-    def accept() -> None:
-        with suppress(OSError):  # it was closed
-            while True:
-                threading.Thread(target=answer, args=(listener.accept(),), daemon=True).start()
+    ended = threading.Event()
 
-    threading.Thread(target=accept, daemon=True).start()
-    return listener.close
+    def accept() -> None:
+        while True:
+            pipe = listener.accept()
+            if ended.is_set():
+                pipe.close()
+                return
+            threading.Thread(target=answer, args=(pipe,), daemon=True).start()
+
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
+
+    def end() -> None:  # a closed listener would go on accepting, for whoever gets its number next
+        ended.set()
+        Client(address, "AF_UNIX").close()
+        accepting.join()
+        listener.close()
+
+    return end

@@ -69,7 +69,9 @@ def test_the_summary_goes_before_the_history_until_it_is_retired(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "extractor", [RulesExtractor(), SalientExtractor(), LayeredExtractor()], ids=str
+    "extractor",
+    [RulesExtractor(), SalientExtractor(), LayeredExtractor()],
+    ids=lambda made: type(made).__name__,
 )
 @pytest.mark.parametrize(
     ("summary", "answer"),
