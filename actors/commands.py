@@ -134,12 +134,14 @@ class Witness(Write, frozen=True, kw_only=True, tag="witness"):
 
 class Membership(Write, frozen=True, kw_only=True, tag="membership"):
     """Note, in the graph of a group, that user `other` joins or leaves it; in that of a user, that
-    the user does so with group `other`. See groups.py. Answer: bool, False if it was so already."""
+    the user does so with group `other`. `anew`: who joins is another than had this id before. See
+    groups.py. Answer: bool, False if it was so already."""
 
     other: str
     joins: bool
     history: bool = False
     forget: bool = False
+    anew: bool = False
 
 
 class Update(Write, frozen=True, kw_only=True, tag="update"):
@@ -319,6 +321,14 @@ class Happened(Read, frozen=True, kw_only=True, tag="happened"):
     event: str
 
 
+class Delivered(Read, frozen=True, kw_only=True, tag="delivered"):
+    """Answer: the texts in which the owner saw the event of this id; with `is_request`, the ids of
+    the events that it saw whose ids begin so."""
+
+    event: str
+    is_request: bool = False
+
+
 class Knows(Read, frozen=True, kw_only=True, tag="knows"):
     """Answer: list of `Knower` of an event: the owner, or the members of the group."""
 
@@ -427,6 +437,7 @@ UserCommand: TypeAlias = (
     | MemberOf
     | Members
     | Happened
+    | Delivered
     | Knows
     | Stats
     | Turns
@@ -535,6 +546,7 @@ ANSWERS: dict[type[Any], Any] = {
     MemberOf: list[str],
     Members: list[str],
     Happened: int,
+    Delivered: list[str],
     Knows: list[Knower],
     Stats: UserStats,
     Turns: TurnBatch,

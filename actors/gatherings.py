@@ -10,31 +10,39 @@ from reverie.actors import commands as c
 from reverie.memory_graph import events, graph as g, groups, nodes as n
 from reverie.memory_graph.drafts import EntityDraft, MemoryDraft
 from reverie.memory_graph.errors import InvalidValueError
-from reverie.memory_graph.views import as_item
+from reverie.memory_graph.views import Hit, as_item
 from reverie.memory_graph.visible import is_live
+from reverie.memory_graph.why import Explanation, unknown, why
 
 if TYPE_CHECKING:
     from reverie.memory_graph.filters import Predicate
+    from reverie.memory_graph.search import Query
     from reverie.memory_graph.state import UserMemory
     from reverie.memory_graph.views import Item
     from reverie.memory_graph.write import Writer
 
 Readable = n.Memory | n.Message | n.Summary
+TakesAway = c.Untie | c.Part | c.Tend | c.Requeue  # what is not there has nothing to take
 SEPARATOR = "/"  # between a group's user id and a node id, where a member is shown what is not his
 
 
 # -- writes ----------------------------------------------------------------------------
 
 
-def form_group(writer: Writer, user_id: str) -> None:
-    """Mark a graph as that of a group, with its first write; nothing for a user's."""
-    name = groups.name_of(user_id)
-    if name is not None and groups.root(writer.memory).group is None:
+def form_group(writer: Writer, command: c.Write) -> None:
+    """Mark a graph as that of a group, with the first write that can add to it; nothing for a
+    user's."""
+    name = groups.name_of(command.user_id)
+    is_leaving = isinstance(command, c.Membership) and not command.joins
+    if name is None or is_leaving or isinstance(command, TakesAway):
+        return
+    if groups.root(writer.memory).group is None:
         writer.emit(events.GroupFormed(at=writer.at, name=name))
 
 
 def change_membership(writer: Writer, command: c.Membership) -> bool:
-    """Note that somebody joins or leaves; False if it was so already, and nothing is changed.
+    """Note that somebody joins or leaves; False if it was so already, and nothing is changed. A
+    member that joins with the history, and has not all of it, leaves and joins again.
 
     Raises:
         InvalidValueError: a group joins a group.
@@ -47,6 +55,10 @@ def change_membership(writer: Writer, command: c.Membership) -> bool:
         if groups.name_of(other) is not None:
             msg = f"{other!r} is a group, which can be a member of none"
             raise InvalidValueError(msg, what="user_id")
+        if command.anew and other in owner.members:
+            writer.emit(events.MemberLeft(at=at, member=other, forget=True))
+        elif command.joins and command.history and groups.lacks_history(owner, other):
+            writer.emit(events.MemberLeft(at=at, member=other))
         is_in = groups.is_member(owner, other)
         knows = other in owner.members
     if command.joins == is_in and not (command.forget and knows):
@@ -82,6 +94,23 @@ def happened(memory: UserMemory, event: str) -> int:
     while occurrence(event, count) in memory.graph.happened:
         count += 1
     return count
+
+
+def delivered(memory: UserMemory, command: c.Delivered) -> list[str]:
+    """Return in which words the owner saw an event, or what it saw of a request."""
+    happened = memory.graph.happened
+    if command.is_request:
+        begun = [event for event in happened if event.startswith(command.event)]
+        return [event for event in begun if _seen(memory, event)]
+    return [node.text for node in _seen(memory, command.event)]
+
+
+def _seen(memory: UserMemory, event: str) -> list[n.Memory]:
+    return [
+        node
+        for memory_id in memory.graph.happened.get(event, ())
+        if isinstance(node := memory.graph.node(memory_id), n.Memory) and not node.heard
+    ]
 
 
 def get(memory: UserMemory, command: c.Get) -> Item | None:
@@ -167,6 +196,32 @@ def of_group(shown: str) -> tuple[str, str] | None:
     if name is None or not separator or not node_id[1:].isdecimal() or node_id[:1] != g.MEMORY:
         return None
     return name, node_id
+
+
+def explained(memory: UserMemory, query: Query, command: c.Why) -> Explanation:
+    """Return why an item does or does not come up; asked by a member, as it is shown it: nothing
+    is told of what that member does not know."""
+    asked = command.search
+    if asked.member is None:
+        return why(memory, query, command.item_id, asked.filters)
+    group, node = groups.root(memory).group, memory.graph.node(command.item_id)
+    knows = groups.known_to(memory, asked.member)
+    if group is None or not isinstance(node, n.Memory) or not knows(node):
+        return unknown(command.item_id, query.limit)
+    told = why(memory, query, node.id, asked.filters, told_as=lambda one: shown_id(group, one))
+    return msgspec.structs.replace(
+        told,
+        item_id=shown_id(group, node.id),
+        item=None if told.item is None else as_shown(told.item, group),
+        ahead=tuple(hit_shown(hit, group) for hit in told.ahead),
+    )
+
+
+def hit_shown(hit: Hit, group: str) -> Hit:
+    """Return a hit of a group as a member is shown it."""
+    shown = as_shown(hit, group)
+    assert isinstance(shown, Hit)  # noqa: S101 (a changed copy)
+    return shown
 
 
 def as_shown(item: Item, group: str) -> Item:

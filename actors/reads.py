@@ -49,7 +49,6 @@ from reverie.memory_graph.visible import (
     relation_seen,
     seen,
 )
-from reverie.memory_graph.why import why
 
 Readable = n.Memory | n.Message | n.Summary
 
@@ -61,8 +60,7 @@ def read(  # noqa: C901, PLR0912 (one branch a kind)
     `run_searches`."""
     match command:
         case c.Why():
-            asked = command.search
-            return why(memory, _query(memory, asked), command.item_id, asked.filters)
+            return gatherings.explained(memory, _query(memory, command.search), command)
         case c.Similar():
             return similar(memory, command)
         case c.Nearest():
@@ -94,6 +92,8 @@ def read(  # noqa: C901, PLR0912 (one branch a kind)
             return gatherings.members(memory)
         case c.Happened():
             return gatherings.happened(memory, command.event)
+        case c.Delivered():
+            return gatherings.delivered(memory, command)
         case c.Knows():
             return gatherings.knows(memory, command)
         case c.GetProfile():

@@ -67,7 +67,7 @@ def write(  # noqa: C901, PLR0912 (one branch a kind)
         InputError, NotFoundError, StateError, ModelError: the command cannot be carried out.
     """
     _claim_embedder(writer, command)
-    form_group(writer, command.user_id)
+    form_group(writer, command)
     match command:
         case c.AddTurns():
             before = writer.graph.counters.get("t", 0)

@@ -6,6 +6,7 @@ that are over are told whether they were carried out already or not.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
@@ -102,6 +103,11 @@ def _place(line: AuditLine) -> tuple[bool, float, int]:
     return line.at is not None, line.at or 0.0, number
 
 
+def _cursor(place: tuple[bool, float, int]) -> str:
+    known, at, number = place
+    return f"{int(known)}|{at!r}|{number}"
+
+
 def page(memory: UserMemory, now: float, limit: int, after: str | None) -> AuditPage:
     """Return one page of the audit.
 
@@ -120,13 +126,14 @@ def page(memory: UserMemory, now: float, limit: int, after: str | None) -> Audit
         try:
             known, at, number = after.split("|")
             place = (known == "1", float(at), int(number))
-        except ValueError as exc:
+        except ValueError:
+            place = (False, math.nan, 0)
+        if not math.isfinite(place[1]) or _cursor(place) != after:
             msg = f"{after!r} is no cursor of an audit"
-            raise InvalidLimitError(msg, cursor=after).because(exc) from exc
+            raise InvalidLimitError(msg, cursor=after)
         rest = [line for line in every if _place(line) > place]
     shown = rest[:limit]
     cursor = None
     if len(rest) > limit:
-        known_, at_, number_ = _place(shown[-1])
-        cursor = f"{int(known_)}|{at_!r}|{number_}"
+        cursor = _cursor(_place(shown[-1]))
     return AuditPage(shown, len(every), cursor)

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from reverie.memory_graph import nodes as n
+from reverie.memory_graph.profile import Profile
 from reverie.memory_graph.state import UserMemory
 from reverie.memory_graph.views import Item, RelationView, as_item
 
@@ -26,7 +27,8 @@ _MOVING = ("weight", "at")  # of a relation, likewise
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A memory, summary or relation that is in both states: each field as it was and as it is."""
+    """A memory, summary or relation that is in both states: each field as it was and as it is, as
+    plain values (lists, not tuples), in one process as between several."""
 
     id: str
     text: str
@@ -41,6 +43,26 @@ class RelationshipChange(msgspec.Struct, frozen=True):
     dimension: str
     before: float | None
     after: float | None
+
+
+class OwnerChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What else is noted of a user, as it was and as it is; None is no difference. The fields are
+    those of `nodes.User`."""
+
+    created_at: tuple[float, float] | None = None
+    group: tuple[str | None, str | None] | None = None
+    groups: tuple[dict[str, bool], dict[str, bool]] | None = None
+    members: tuple[dict[str, tuple[n.Stay, ...]], dict[str, tuple[n.Stay, ...]]] | None = None
+    profile: tuple[Profile | None, Profile | None] | None = None
+    model_spent_at: tuple[float | None, float | None] | None = None
+    reflected: tuple[int, int] | None = None
+    foci: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    @property
+    def fields(self) -> dict[str, tuple[Any, Any]]:
+        """Those that differ, by name."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: pair for name, pair in told.items() if pair is not None}
 
 
 class UserDiff(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -58,7 +80,7 @@ class UserDiff(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         relations_changed: others of both that differ.
         relations_missing: those that only the first has.
         relationships: dimensions of relationships that moved.
-        owner: other things that are noted of the user (its groups, limits), as they were and are.
+        owner: other things that are noted of the user: its groups, its profile and so on.
         turns_added: how many messages only the second has.
         turns_missing: how many only the first has.
         read: how many memories of both were read in between.
@@ -76,7 +98,7 @@ class UserDiff(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     relations_changed: tuple[Change, ...] = ()
     relations_missing: tuple[RelationView, ...] = ()
     relationships: tuple[RelationshipChange, ...] = ()
-    owner: dict[str, tuple[Any, Any]] = {}
+    owner: OwnerChange = OwnerChange()
     turns_added: int = 0
     turns_missing: int = 0
     read: int = 0
@@ -115,7 +137,7 @@ def diff(
         user_id=user_id,
         presence=presence,
         **{name: tuple(items[:limit]) for name, items in found.items()},
-        owner=_fields(_owner(old), _owner(new), ()),
+        owner=_owner_change(_owner(old), _owner(new)),
         turns_added=len(turns_new - turns_old),
         turns_missing=len(turns_old - turns_new),
         read=read,
@@ -201,7 +223,7 @@ def _sorted_out(
         elif is_active(was) and not is_active(node):
             ended.append(view_new(key, node))
         elif fields := _fields(was, node, passed_over):
-            changed.append(change(key, fields))
+            changed.append(change(key, _plain(fields)))
     missing = [view_old(key, node) for key, node in old.items() if key not in new]
     return dict(zip(names, (added, ended, changed, missing), strict=True))
 
@@ -213,6 +235,12 @@ def _fields(was: Any, node: Any, passed_over: Iterable[str]) -> dict[str, tuple[
         if name not in passed_over
         and (before := getattr(was, name)) != (after := getattr(node, name))
     }
+
+
+def _plain(fields: dict[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+    """Return fields as they are after a way between processes, which knows no types of values."""
+    sent = msgspec.msgpack.encode(fields)
+    return msgspec.msgpack.decode(sent, type=dict[str, tuple[Any, Any]])
 
 
 def _bonds(old: UserMemory, new: UserMemory) -> list[RelationshipChange]:
@@ -234,6 +262,12 @@ def _bonds(old: UserMemory, new: UserMemory) -> list[RelationshipChange]:
 def _owner(memory: UserMemory) -> n.User:
     owner: n.User = memory.graph.get(n.USER_NODE, n.User)
     return owner
+
+
+def _owner_change(was: n.User, is_now: n.User) -> OwnerChange:
+    """Return what differs, with nothing in it that the graph goes on to change."""
+    sent = msgspec.msgpack.encode(OwnerChange(**_fields(was, is_now, ())))
+    return msgspec.msgpack.decode(sent, type=OwnerChange)
 
 
 def _turns(memory: UserMemory) -> set[tuple[str, str, float]]:

@@ -20,6 +20,15 @@ import msgspec
 Detail: TypeAlias = str | int | float | bool | list[str] | None
 
 
+def shown(value: object, most: int = 100) -> str:
+    """Return a value as a message shows it, in at most `most` characters. Whole numbers of over
+    4,300 digits have no `repr`."""
+    try:
+        return repr(value)[:most]
+    except ValueError:
+        return f"a {type(value).__name__} too large to show"
+
+
 class WireError(msgspec.Struct, frozen=True):
     """An error as it travels between processes."""
 

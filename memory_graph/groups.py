@@ -36,8 +36,10 @@ def owner_of(group: str) -> str:
 
 
 def name_of(user_id: str) -> str | None:
-    """Return the name of the group that owns a graph, None for a user's."""
-    return user_id.removeprefix(PREFIX) if user_id.startswith(PREFIX) else None
+    """Return the name of the group that owns a graph, None for a user's: also for one that is named
+    like the prefix alone, since no group has an empty name."""
+    name = user_id.removeprefix(PREFIX) if user_id.startswith(PREFIX) else ""
+    return None if not name or name.isspace() else name
 
 
 def root(memory: UserMemory) -> n.User:
@@ -93,6 +95,13 @@ def is_member(owner: n.User, user_id: str) -> bool:
     """Return whether a user is a member of the group now."""
     stays = owner.members.get(user_id, ())
     return bool(stays) and stays[-1].until is None
+
+
+def lacks_history(owner: n.User, user_id: str) -> bool:
+    """Return whether a member of now does not know all that came before it joined."""
+    stays = owner.members.get(user_id, ())
+    is_here = bool(stays) and stays[-1].until is None
+    return is_here and stays[-1].after > 0 and not stays[-1].history
 
 
 def known_to(memory: UserMemory, member: str, as_of: float | None = None) -> Predicate:

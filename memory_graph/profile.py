@@ -7,12 +7,12 @@ file.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
-from reverie.memory_graph.errors import ConfigError
+from reverie.memory_graph.errors import ConfigError, shown
 
 MAX_COUNT = 2**53  # of a whole number that JSON and TOML readers agree on
 MAX_RESTS = 64
@@ -72,7 +72,7 @@ def make_profile(fields: Mapping[str, object], *, where: str, kinds: Collection[
         try:
             made[name] = check(value)
         except (TypeError, ValueError) as exc:
-            msg = f"{where}: {name} must be {exc}, not {value!r:.100}"
+            msg = f"{where}: {name} must be {exc}, not {shown(value)}"
             raise ConfigError(msg, setting=name) from None
     profile = Profile(**made)  # type: ignore[arg-type]  # checked above
     if strange := sorted(set(profile.ttl_s) - set(kinds)):
@@ -97,7 +97,11 @@ def _count(value: object) -> int:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not abs(value) <= sys.float_info.max  # a whole number may be too large for a float
+    ):
         msg = "a finite number"
         raise ValueError(msg)
     return float(value)

@@ -22,7 +22,7 @@ import msgspec
 
 from reverie.memory_graph import decay, events, graph as g, nodes as n
 from reverie.memory_graph.drafts import EntityDraft
-from reverie.memory_graph.errors import InvalidValueError, UnknownMemoryError
+from reverie.memory_graph.errors import InvalidValueError, UnknownMemoryError, shown
 from reverie.memory_graph.naming import entities_named
 from reverie.memory_graph.nodes import Dimension
 
@@ -124,7 +124,7 @@ def finite(value: object, what: str) -> float:
         or not isinstance(value, int | float)
         or not abs(value) <= sys.float_info.max
     ):
-        msg = f"{what} must be a finite number, not {value!r:.100}"
+        msg = f"{what} must be a finite number, not {shown(value)}"
         raise InvalidValueError(msg, what=what)
     return float(value)
 

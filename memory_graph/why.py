@@ -7,7 +7,7 @@ not among them was filtered out, or nothing brought it near: each is told, with 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -70,7 +70,12 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 def why(
-    memory: UserMemory, query: Query, item_id: str, filters: Mapping[str, Any] | None = None
+    memory: UserMemory,
+    query: Query,
+    item_id: str,
+    filters: Mapping[str, Any] | None = None,
+    *,
+    told_as: Callable[[str], str] = str,
 ) -> Explanation:
     """Return why an item is or is not among the hits of a question.
 
@@ -79,13 +84,13 @@ def why(
         query: the question; with `filters`, its `where` is what they compile to.
         item_id: a node id, or the external id of a message.
         filters: the filter as it was given, to tell which part of it kept the item out.
+        told_as: how ids are told in the reasons.
     """
     node = memory.graph.node(item_id)
     if not isinstance(node, Readable):
         node = memory.graph.node(memory.graph.externals.get(item_id, ""))
     if not isinstance(node, Readable):
-        told = f"{item_id} is no memory, message or summary of this user"
-        return Explanation(verdict="unknown", item_id=item_id, limit=query.limit, reasons=(told,))
+        return unknown(item_id, query.limit)
     text = query.text[:MAX_QUERY_CHARS]
     names = entities_named(memory, text)
     ranked = search(memory, msgspec.structs.replace(query, whole=True))
@@ -99,8 +104,8 @@ def why(
         "shares": tuple(memory.words.matched(terms_without(memory, text, said_by), node.id)),
     }
     if node.id in hits:
-        return _scored(known, *hits[node.id], ranked[: query.limit])
-    if against := list(_against(memory, query, node, filters)):
+        return _scored(known, *hits[node.id], ranked[: query.limit], told_as)
+    if against := list(_against(memory, query, node, filters, told_as)):
         return Explanation(
             verdict="filtered",
             **known,
@@ -110,21 +115,63 @@ def why(
     return _not_a_candidate(memory, query, node, known, [*names, *(said_by - names.keys())])
 
 
-def _scored(known: Mapping[str, Any], rank: int, hit: Hit, shown: Sequence[Hit]) -> Explanation:
+def unknown(item_id: str, limit: int) -> Explanation:
+    """Return what is told of an item that is none of this user's."""
+    told = f"{item_id} is no memory, message or summary of this user"
+    return Explanation(verdict="unknown", item_id=item_id, limit=limit, reasons=(told,))
+
+
+def passed_over(told: Explanation, shown: Sequence[Hit], instead: str | None = None) -> Explanation:
+    """Return what is told of an item that comes up in its own graph, and not among what is shown
+    of several.
+
+    Args:
+        told: of its own graph; it is "shown" there.
+        shown: the hits of all, best first.
+        instead: id of the hit that says the same of the same event, if there is one.
+    """
+    place, *speaks = told.reasons
+    lost, line = _lost_to(shown[-1], told.score or 0.0, told.parts, shown[-1].id)
+    if instead is not None:
+        lost, line = {}, f"the same is shown as {instead}"
+    lines = (f"{place}; {len(shown)} of all were shown", line)
+    return msgspec.structs.replace(
+        told,
+        verdict="outranked",
+        ahead=tuple(shown[-MAX_AHEAD:]),
+        lost=lost,
+        reasons=(*lines, f"what speaks for this: {'; '.join(speaks)}"),
+    )
+
+
+def _lost_to(
+    last: Hit, score: float, parts: Mapping[str, float], name: str
+) -> tuple[dict[str, float], str]:
+    """Return by what a hit is ahead of an item of this score, and a line about it."""
+    names = {*last.parts, *parts}
+    by_signal = {s: last.parts.get(s, 0.0) - parts.get(s, 0.0) for s in names}
+    losses = [(s, x) for s, x in by_signal.items() if x >= _MIN_LOSS]
+    lost = dict(sorted(losses, key=lambda pair: (-pair[1], pair[0])))
+    behind = ", ".join(f"{signal} {value:.2f}" for signal, value in lost.items())
+    line = f"the last of them, {name}, is {last.score - score:.2f} ahead"
+    return lost, line + (f"; it has more by {behind}" if behind else "")
+
+
+def _scored(
+    known: Mapping[str, Any],
+    rank: int,
+    hit: Hit,
+    shown: Sequence[Hit],
+    told_as: Callable[[str], str],
+) -> Explanation:
     scored = {**known, "rank": rank, "score": hit.score, "parts": hit.parts}
     place = f"rank {rank} of {known['candidates']} that were scored"
     if rank <= len(shown):
         return Explanation(verdict="shown", **scored, reasons=(place, *hit.reasons))
-    last = shown[-1]
-    names = {*last.parts, *hit.parts}
-    by_signal = {s: last.parts.get(s, 0.0) - hit.parts.get(s, 0.0) for s in names}
-    losses = [(s, x) for s, x in by_signal.items() if x >= _MIN_LOSS]
-    lost = dict(sorted(losses, key=lambda pair: (-pair[1], pair[0])))
-    behind = ", ".join(f"{signal} {value:.2f}" for signal, value in lost.items())
+    lost, line = _lost_to(shown[-1], hit.score, hit.parts, told_as(shown[-1].id))
     lines = [
         f"{place}, {len(shown)} were shown",
-        f"the last of them, {last.id}, is {last.score - hit.score:.2f} ahead"
-        + (f"; it has more by {behind}" if behind else ""),
+        line,
         f"what speaks for this: {'; '.join(hit.reasons)}",
     ]
     return Explanation(
@@ -140,7 +187,11 @@ def _scored(known: Mapping[str, Any], rank: int, hit: Hit, shown: Sequence[Hit])
 
 
 def _against(
-    memory: UserMemory, query: Query, node: Readable, filters: Mapping[str, Any] | None
+    memory: UserMemory,
+    query: Query,
+    node: Readable,
+    filters: Mapping[str, Any] | None,
+    told_as: Callable[[str], str],
 ) -> Iterator[tuple[FilteredBy, str]]:
     """Yield all that keeps an item out, with a line about it; nothing for one that may answer."""
     kind = READABLE[type(node)]
@@ -149,7 +200,7 @@ def _against(
     hidden = hidden_by(node, query.moment)
     if hidden is not None:
         by, told = hidden
-        after = sorted(new for new, _ in memory.graph.into(node.id, n.SUPERSEDES))
+        after = sorted(told_as(new) for new, _ in memory.graph.into(node.id, n.SUPERSEDES))
         if by == "retired" and after:
             told = f"{told}; replaced by {', '.join(after)}"
         yield by, told
@@ -263,7 +314,7 @@ def _cosines(memory: UserMemory, query: Query, node: Readable) -> tuple[float | 
 
     def may_answer(node_id: str) -> bool:
         other = memory.graph.node(node_id)
-        return isinstance(other, Readable) and not any(_against(memory, query, other, None))
+        return isinstance(other, Readable) and not any(_against(memory, query, other, None, str))
 
     near = memory.vectors.search(query.vector, max(NEAR, query.limit), may_answer)
     (own,) = memory.vectors.similarities(query.vector, [node.id])

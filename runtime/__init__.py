@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reverie import errors
     from reverie.actors.answers import Knower
     from reverie.actors.recovery import repair
     from reverie.aio import AsyncRuntime, AsyncUser, open_async
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from reverie.diffing import WorldDiff
     from reverie.fields import parse_time
     from reverie.groups import Group
-    from reverie.memory_graph import errors
     from reverie.memory_graph.audit import AuditLine
     from reverie.memory_graph.context import Context
     from reverie.memory_graph.diff import UserDiff
@@ -124,7 +124,8 @@ _HOMES = {
     "reverie.memory_graph.drafts": tuple(
         "EntityDraft Kept MemoryDraft RelationDraft TurnDraft".split()
     ),
-    "reverie.memory_graph.errors": ("ReverieError", "errors"),
+    "reverie.errors": ("errors",),
+    "reverie.memory_graph.errors": ("ReverieError",),
     "reverie.memory_graph.gate": ("needs_memory",),
     "reverie.memory_graph.views": ("EntityView", "Hit", "Item", "RelationView"),
     "reverie.memory_graph.why": ("Explanation",),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from reverie.groups import Group
+from reverie.memory_graph.diff import MAX_SHOWN
 from reverie.world import World
 
 if TYPE_CHECKING:
     from reverie.aio import AsyncRuntime, AsyncUser
     from reverie.clock import Clock
+    from reverie.memory_graph.diff import UserDiff
+    from reverie.saves import Progress
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,6 +68,20 @@ class AsyncWorld:
         """Make a new world of a tag, and return it; see `World.fork`."""
         made = await self._rt.run(partial(self.sync.fork, tag, new_world))
         return AsyncWorld(self._rt, made)
+
+    async def diff_each(
+        self,
+        tag_a: str,
+        tag_b: str | None = None,
+        *,
+        limit: int = MAX_SHOWN,
+        progress: Progress | None = None,
+    ) -> AsyncIterator[UserDiff]:
+        """Yield what differs of each user; see `World.diff_each`. `progress` is called in another
+        thread."""
+        found = self.sync.diff_each(tag_a, tag_b, limit=limit, progress=progress)
+        while (one := await self._rt.run(partial(next, found, None))) is not None:
+            yield one
 
     users = _of_world(World.users)
     groups = _of_world(World.groups)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from reverie import door, groups
 from reverie.actors import commands as c
+from reverie.actors.gatherings import of_group
+from reverie.memory_graph import groups as g
 from reverie.memory_graph.ids import Key, check_id
 from reverie.memory_graph.state import as_bytes
 from reverie.memory_graph.views import Hit
-from reverie.memory_graph.why import Explanation
+from reverie.memory_graph.why import Explanation, passed_over, unknown
 from reverie.results import SearchOptions
 from reverie.times import times_named
 
@@ -46,8 +50,8 @@ def command(read: dict[str, Any], question: str, options: SearchOptions, masking
         types=door.types(get("types")),
         as_of=as_of,
         valid_at=door.optional_time(get("valid_at"), "valid_at"),
-        archived=bool(get("include_archived")),
-        retired=bool(get("include_retired")),
+        archived=door.flag(get("include_archived", False), "include_archived"),
+        retired=door.flag(get("include_retired", False), "include_retired"),
     )
 
 
@@ -60,17 +64,32 @@ def search(rt: Runtime, key: Key, asked: c.Search) -> list[Hit]:
 
 
 def why(rt: Runtime, asked: c.Search, item_id: str) -> Explanation:
-    """Ask why an item is or is not among the hits of a search."""
-    told: Explanation = rt.call(
-        c.Why(
-            world=asked.world,
-            user_id=asked.user_id,
-            now=asked.now,
-            search=with_vector(rt, asked),
-            item_id=check_id(item_id, "item_id"),
+    """Ask why an item is or is not among the hits of a search: one of the user's own, or of a group
+    that it knows it by. Both answer a search together."""
+    item_id, asked = check_id(item_id, "item_id"), with_vector(rt, asked)
+    user: dict[str, Any] = {"world": asked.world, "user_id": asked.user_id, "now": asked.now}
+    names: list[str] = rt.call(c.MemberOf(**user))
+    shared = of_group(item_id)
+    if shared is None or g.name_of(asked.user_id) is not None:
+        told: Explanation = rt.call(c.Why(**user, search=asked, item_id=item_id))
+    elif (name := shared[0]) not in names:
+        return unknown(item_id, asked.limit)
+    else:
+        owner = {**user, "user_id": g.owner_of(name)}
+        search = msgspec.structs.replace(
+            asked, user_id=g.owner_of(name), member=asked.user_id, touch=False
         )
-    )
-    return told
+        told = rt.call(c.Why(**owner, search=search, item_id=shared[1]))
+        if told.verdict == "unknown":
+            return unknown(item_id, asked.limit)
+    if told.verdict != "shown" or not names or told.item is None:
+        return told
+    (hits,) = groups.search_many(rt, [msgspec.structs.replace(asked, touch=False)])
+    if any(hit.id == told.item_id for hit in hits) or not hits:
+        return told
+    said = (told.item.event, told.item.text)
+    same = [hit.id for hit in hits if said[0] is not None and (hit.event, hit.text) == said]
+    return passed_over(told, hits, same[0] if same else None)
 
 
 def with_vector(rt: Runtime, asked: c.Search) -> c.Search:

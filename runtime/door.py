@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import reprlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MappingView, Sequence, Set as AbstractSet
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
@@ -21,6 +23,7 @@ from reverie.memory_graph.errors import (
     InvalidTextError,
     InvalidTimeError,
     InvalidValueError,
+    shown,
 )
 from reverie.memory_graph.filters import check_filter
 from reverie.memory_graph.ids import check_id
@@ -84,7 +87,7 @@ def optional_time(value: object, what: str) -> float | None:
 def limit(value: object, what: str = "limit", most: int = MAX_LIMIT) -> int:
     """Return a whole number of 1 to `most`; raises InvalidLimitError."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        msg = f"{what} must be a whole number from 1 to {most:,}, not {value!r}"
+        msg = f"{what} must be a whole number from 1 to {most:,}, not {shown(value)}"
         raise InvalidLimitError(msg, what=what)
     return value
 
@@ -92,15 +95,37 @@ def limit(value: object, what: str = "limit", most: int = MAX_LIMIT) -> int:
 def share(value: object, what: str, low: float = 0.0, high: float = 1.0) -> float:
     """Return a number of `low` to `high`; raises InvalidValueError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        msg = f"{what} must be a number from {low:g} to {high:g}, not {value!r}"
+        msg = f"{what} must be a number from {low:g} to {high:g}, not {shown(value)}"
         raise InvalidValueError(msg, what=what)
     return float(value)
+
+
+def flag(value: object, what: str) -> bool:
+    """Return a bool; raises InvalidValueError. "no" and 0.0 are none: what they mean is a guess."""
+    if not isinstance(value, bool):
+        msg = f"{what} must be True or False, not {shown(value)}"
+        raise InvalidValueError(msg, what=what)
+    return value
+
+
+def path(value: object, what: str = "path") -> Path:
+    """Return the path of a file; raises InvalidValueError for what can be none."""
+    name = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    try:
+        if not isinstance(name, str) or not name or b"\0" in os.fsencode(name):
+            name = None
+    except ValueError:  # a lone surrogate
+        name = None
+    if name is None:
+        msg = f"{what} must be the path of a file, a text or a Path, not {shown(value)}"
+        raise InvalidValueError(msg, what=what)
+    return Path(name)
 
 
 def one_of(value: object, what: str, words: Sequence[str]) -> str:
     """Return one of `words`; raises InvalidValueError."""
     if value not in words:
-        msg = f"{what} must be one of {', '.join(words)}, not {value!r}"
+        msg = f"{what} must be one of {', '.join(words)}, not {shown(value)}"
         raise InvalidValueError(msg, what=what)
     return str(value)
 
@@ -117,7 +142,7 @@ def duration(value: object, what: str) -> float:
         or not isinstance(value, int | float)
         or not 0 < value <= sys.float_info.max
     ):
-        msg = f"{what} must be a positive number of seconds, not {value!r}"
+        msg = f"{what} must be a positive number of seconds, not {shown(value)}"
         raise InvalidTimeError(msg, what=what)
     return float(value)
 
@@ -188,13 +213,30 @@ def tags(value: object) -> tuple[str, ...]:
     return found
 
 
-def texts(value: object, what: str) -> tuple[str, ...]:
-    """Return a sequence of ids or names; raises InvalidValueError (a text is no sequence) or
-    InvalidIdError."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        msg = f"{what} must be a sequence of texts, not {value!r}"
+def items(value: object, what: str, of: str = "texts") -> Iterable[Any]:
+    """Return `value` if it gives its items in an order of their own.
+
+    The order of a set of texts differs from process to process, and that of what is given gets
+    into ids and digests.
+
+    Raises:
+        InvalidValueError: a text, bytes, a mapping or a view of one, a set, or nothing iterable.
+    """
+    if isinstance(value, AbstractSet | MappingView):
+        msg = f"{what} must be a sequence of {of}: a {type(value).__name__} has no order that lasts"
         raise InvalidValueError(msg, what=what)
-    return tuple(check_id(item, what) for item in value)
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        msg = f"{what} must be a sequence of {of}, not {shown(value)}"
+        raise InvalidValueError(msg, what=what)
+    return value
+
+
+def texts(value: object, what: str, *, any_order: bool = False) -> tuple[str, ...]:
+    """Return a sequence of ids or names; with `any_order`, where order means nothing, also of a
+    set, sorted. Raises InvalidValueError as `items`, or InvalidIdError."""
+    if any_order and isinstance(value, AbstractSet):
+        return tuple(sorted(check_id(item, what) for item in value))
+    return tuple(check_id(item, what) for item in items(value, what))
 
 
 def name(value: object, what: str = "name") -> str:
@@ -246,19 +288,23 @@ def messages(value: object, *, session: str, at: object, max_bytes: int) -> list
         InputError: one of them is malformed; the message says which.
     """
     one = isinstance(value, str | Mapping | TurnDraft)
-    items: Any = [value] if one else value
-    if not isinstance(items, Iterable) or isinstance(items, bytes):
-        msg = (
-            f"messages must be a text, a mapping or a sequence of them, not {type(value).__name__}"
-        )
-        raise InvalidValueError(msg, what="messages")
+    given = [value] if one else items(value, "messages", "texts and mappings")
     said_at = optional_time(at, "at")
     default = check_id(session, "session")
-    few = list(islice(items, MAX_TURNS + 1))
+    few = list(islice(given, MAX_TURNS + 1))
     if len(few) > MAX_TURNS:
         msg = f"more than {MAX_TURNS:,} turns in one call: use several calls"
         raise InvalidLimitError(msg, what="messages")
     return [_message(item, default, said_at, max_bytes) for item in few]
+
+
+def pairs(value: object, what: str) -> list[tuple[Any, Any]]:
+    """Return a list of pairs; raises InvalidValueError."""
+    found = list(items(value, what, "pairs"))
+    if any(not isinstance(pair, tuple | list) or len(pair) != 2 for pair in found):  # noqa: PLR2004
+        msg = f"{what} must be pairs of two"
+        raise InvalidValueError(msg, what=what)
+    return [(first, second) for first, second in found]
 
 
 def by_user(value: object, what: str) -> Mapping[str, Any]:
@@ -314,11 +360,8 @@ def _message(item: Any, session: str, said_at: float | None, max_bytes: int) -> 
 
 def entities(value: object) -> tuple[EntityDraft, ...]:
     """Return entity drafts of names or `(name, type)` pairs; raises InputError."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        msg = f"entities must be a sequence of names or (name, type) pairs, not {value!r}"
-        raise InvalidValueError(msg, what="entities")
     found = []
-    for item in value:
+    for item in items(value, "entities", "names or (name, type) pairs"):
         if isinstance(item, EntityDraft):
             aliases = tuple(name(a, "alias") for a in texts(item.aliases, "aliases"))
             found.append(EntityDraft(name(item.name), entity_type(item.type), aliases))
@@ -331,6 +374,10 @@ def entities(value: object) -> tuple[EntityDraft, ...]:
 
 def relation(draft: RelationDraft) -> RelationDraft:
     """Return a relation draft with checked names and times; raises InputError."""
+    given: object = draft
+    if not isinstance(given, RelationDraft):
+        msg = f"a relation must be a RelationDraft, not {type(given).__name__}"
+        raise InvalidValueError(msg, what="relations")
     begins = optional_time(draft.valid_from, "valid_from")
     ends = optional_time(draft.valid_to, "valid_to")
     _in_order(begins, ends)
@@ -342,6 +389,8 @@ def relation(draft: RelationDraft) -> RelationDraft:
         valid_from=begins,
         valid_to=ends,
         confidence=share(draft.confidence, "confidence"),
+        functional=flag(draft.functional, "functional"),
+        ended=flag(draft.ended, "ended"),
     )
 
 
@@ -374,10 +423,10 @@ def memory(given: object, max_bytes: int) -> MemoryDraft:
         ttl_s=None if draft.ttl_s is None else duration(draft.ttl_s, "ttl_s"),
         tags=tags(draft.tags),
         slot=None if draft.slot is None else check_id(draft.slot, "slot"),
-        pinned=bool(draft.pinned),
+        pinned=flag(draft.pinned, "pinned"),
         sources=texts(draft.sources, "sources"),
         topics=tuple(name(t, "topic") for t in texts(draft.topics, "topics")),
         metadata=metadata(draft.metadata),
         entities=entities(draft.entities),
-        relations=tuple(relation(r) for r in draft.relations),
+        relations=tuple(relation(r) for r in items(draft.relations, "relations", "drafts")),
     )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from reverie.memory_graph.errors import InvalidTextError, InvalidTimeError
+from reverie.memory_graph.errors import InvalidTextError, InvalidTimeError, shown
 from reverie.memory_graph.ids import check_id
 
 # The years 1 to 9999: beyond them no time can be shown as a date. Milliseconds of this century
@@ -46,9 +46,9 @@ def parse_time(value: object) -> float:
             seconds = math.nan
     if _MIN_TIME_S <= seconds <= _MAX_TIME_S:  # false for NaN
         return seconds
-    shown = repr(value)[:60]
     hint = "; milliseconds are to be divided by 1000" if math.isfinite(seconds) else ""
-    msg = f"{shown} is no time between the years 1 and 9999: pass ISO 8601 or seconds{hint}"
+    what = shown(value, 60)
+    msg = f"{what} is no time between the years 1 and 9999: pass ISO 8601 or seconds{hint}"
     raise InvalidTimeError(msg)
 
 

@@ -146,7 +146,11 @@ def export_graph(
         raise InvalidValueError(msg, what="path_or_format")
     from reverie.memory_graph import analytics_export as export
 
-    found = pages(self, archived=bool(include_archived), retired=bool(include_retired))
+    found = pages(
+        self,
+        archived=door.flag(include_archived, "include_archived"),
+        retired=door.flag(include_retired, "include_retired"),
+    )
     graph = export.as_networkx(found)
     text = export.graphml(graph) if kind == "graphml" else export.node_link(graph)
     if path is not None:

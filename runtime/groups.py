@@ -3,7 +3,7 @@ recalls it, from the time of its membership; see memory_graph/groups.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import msgspec
 from reverie import door
 from reverie.actors import commands as c
 from reverie.actors.gatherings import as_shown, of_group
+from reverie.actors.lane import MAX_BULK, raise_error
 from reverie.fanout import Parcel
 from reverie.memory_graph import groups as g
 from reverie.memory_graph.errors import InvalidValueError, JournalDamagedError
@@ -47,7 +48,8 @@ class Group:
         return self._rt.user(g.owner_of(self.name), self.world)
 
     def join(self, *user_ids: str, history: bool = False) -> list[str]:
-        """Make users members, and return those that were none before.
+        """Make users members, and return those for whom that changed anything: who was none, and,
+        with `history`, who had not all of it.
 
         A member recalls what the group comes to know from now on; with `history` also what it
         knows already.
@@ -69,11 +71,12 @@ class Group:
         """Return the user ids of the members of now, sorted."""
         user = self.user
         found: list[str] = self._rt.call(c.Members(**user._read()))  # noqa: SLF001
-        return found
+        true = belonging(self._rt, self.world, [(member, self.name) for member in found])
+        return [member for member in found if (member, self.name) in true]
 
     def observe(self, text: str, /, **event: Any) -> Observed:
         """Keep an event that the group knows of; `event` as in `World.observe`."""
-        groups = (self.name, *door.texts(event.pop("groups", ()), "groups"))
+        groups = (self.name, *door.texts(event.pop("groups", ()), "groups", any_order=True))
         return self._rt.world(self.world).observe(text, groups=groups, **event)
 
     def _change(
@@ -81,6 +84,7 @@ class Group:
     ) -> list[str]:
         rt, owner = self._rt, g.owner_of(self.name)
         rt._require_open()  # noqa: SLF001
+        history, forget = door.flag(history, "history"), door.flag(forget, "forget")
         keys = [check_key(self.world, user_id) for user_id in user_ids]
         members = tuple(dict.fromkeys(key.user_id for key in keys))
         if any(g.name_of(member) is not None for member in members):
@@ -91,15 +95,19 @@ class Group:
         shared = rt.user(owner, self.world)._write(None) | {"user_id": ""}  # noqa: SLF001
         change = c.Membership(**shared, other="", joins=joins, history=history, forget=forget)
 
-        def parcel(other: str, owners: tuple[str, ...]) -> Parcel:
+        def parcel(other: str, owners: tuple[str, ...], *, anew: bool = False) -> Parcel:
             request_id = rt.new_request_id()
-            return Parcel(
-                msgspec.structs.replace(change, other=other, request_id=request_id), owners
-            )
+            command = msgspec.structs.replace(change, other=other, anew=anew, request_id=request_id)
+            return Parcel(command, owners)
 
-        parcels = [parcel(member, (owner,)) for member in members]
-        parcels.append(parcel(self.name, members))
         with rt.fanout.gate.alone():  # two changes of one membership must not cross
+            pairs = [(member, self.name) for member in members] if joins else []
+            true = belonging(rt, self.world, pairs)
+            parcels = [
+                parcel(member, (owner,), anew=joins and (member, self.name) not in true)
+                for member in members
+            ]
+            parcels.append(parcel(self.name, members))
             answers = rt.fanout.deliver(parcels, struck_out=True)
         return [member for member, (is_new,) in zip(members, answers[:-1], strict=True) if is_new]
 
@@ -127,7 +135,8 @@ def forget(rt: Runtime, key: Key) -> None:
     if group is not None:
         here = Group(rt, key.world, group)
         with suppress(JournalDamagedError):  # a member then asks a group that is no more
-            here.leave(*here.members(), forget=True)
+            members: Sequence[str] = rt.call(c.Members(**user._read()))  # noqa: SLF001
+            here.leave(*members, forget=True)
         return
     try:
         names: Sequence[str] = rt.call(c.MemberOf(**user._read()))  # noqa: SLF001
@@ -139,6 +148,28 @@ def forget(rt: Runtime, key: Key) -> None:
 
 
 # -- reading ---------------------------------------------------------------------------
+
+
+def belonging(rt: Runtime, world: str, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of the (user id, name of a group) where the user's own memory says that it is or
+    was a member, or cannot be read.
+
+    Erasing reaches into save slots, but not into the list that a group keeps there: after a rewind
+    or a fork the list names who was erased since. Whoever has that id now is somebody else.
+    """
+    names: dict[str, list[str]] = {}
+    for user_id, name in pairs:
+        names.setdefault(user_id, []).append(name)
+    now, users = rt.now(world), list(names)
+    found: set[tuple[str, str]] = set()
+    for start in range(0, len(users), MAX_BULK):
+        part = users[start : start + MAX_BULK]
+        asked = [c.MemberOf(world=world, user_id=user_id, now=now) for user_id in part]
+        for user_id, answer in zip(part, rt._router.call_many(asked), strict=True):  # noqa: SLF001
+            is_damaged = isinstance(answer, JournalDamagedError)
+            known = names[user_id] if is_damaged else raise_error(answer)
+            found.update((user_id, name) for name in names[user_id] if name in known)
+    return found
 
 
 def search_many(rt: Runtime, searches: Sequence[c.Search]) -> list[list[Hit]]:
@@ -199,6 +230,9 @@ def get(rt: Runtime, read: dict[str, Any], node_id: str) -> Item | None:
         found: Item | None = rt.call(c.Get(**read, node_id=node_id))
         return found
     name, inner = shared
+    pair = (read["user_id"], name)
+    if pair not in belonging(rt, read["world"], [pair]):
+        return None
     owner = read | {"user_id": g.owner_of(name)}
     item: Item | None = rt.call(c.Get(**owner, node_id=inner, member=read["user_id"]))
     return None if item is None else as_shown(item, name)

@@ -53,12 +53,15 @@ class Burial(msgspec.Struct, frozen=True):
 
     Attributes:
         receipt: of the erasure, as of `User.forget`.
-        others: what was removed or put away of each other user, by id; only of those that had
-            anything.
+        others: what was removed or put away of each other user and group, by user id; only of
+            those that had anything.
+        shared: names of the dead that another living user of the world is called by too, as
+            "Bob" by "bob"; ties to these were left alone, for they may be to that one.
     """
 
     receipt: ForgetReceipt
     others: dict[str, c.Parted]
+    shared: tuple[str, ...] = ()
 
 
 # -- what time takes away ----------------------------------------------------------------
@@ -89,7 +92,12 @@ def tend(
     wanted = (
         _due(rt, self.name, now)
         if users is None
-        else sorted({check_key(self.name, user_id).user_id for user_id in users})
+        else sorted(
+            {
+                check_key(self.name, user).user_id
+                for user in door.texts(users, "users", any_order=True)
+            }
+        )
     )
     done: dict[str, c.Tended] = {}
     for start in range(0, len(wanted), MAX_BULK):
@@ -137,7 +145,8 @@ def bury(self: World, user_id: str, *, names: Sequence[str] = (), memories: bool
     Of every other user of the world, and of its groups, the relationship to the dead is removed,
     with its history; so are typed relations to and from it, and its co-occurrences with others.
     Memories that mention it stay as they are, for others may remember the dead; with `memories`
-    they are archived.
+    they are archived. Ties are to names, for which case and width do not count: those to a name
+    that is also another user's are left alone, and so is what mentions it; see `Burial.shared`.
 
     Once begun it is done to its end, also over a crash: the next opening, or the next burial,
     finishes what is left. Save slots do not bring the dead back, for erasing takes it out of them
@@ -154,13 +163,17 @@ def bury(self: World, user_id: str, *, names: Sequence[str] = (), memories: bool
     """
     rt = self._rt
     key = check_key(self.name, user_id)
-    known_as = (user_id, *(door.name(name) for name in door.texts(names, "names")))
+    known_as = (user_id, *(door.name(name) for name in door.texts(names, "names", any_order=True)))
     if len(known_as) > MAX_NAMES:
         msg = f"{len(known_as)} names of one user are over the limit of {MAX_NAMES}"
         raise InvalidLimitError(msg, what="names")
-    masked = map(rt.user(user_id, self.name).masking.asked_name, known_as)
+    is_whole = door.flag(memories, "memories")
+    living = {name_key(user) for user in self.users() if user != user_id}
+    shared = tuple(dict.fromkeys(name for name in known_as if name_key(name) in living))
+    own = [name for name in known_as if name not in shared]
+    masked = map(rt.user(user_id, self.name).masking.asked_name, own)
     now = rt.now(self.name)
-    plan = BurialPlan(self.name, user_id, tuple(dict.fromkeys(masked)), bool(memories), now)
+    plan = BurialPlan(self.name, user_id, tuple(dict.fromkeys(masked)), is_whole, now)
     with rt.fanout.gate.alone():  # nothing that is delivered meanwhile may tie anybody to it anew
         resume(rt)
         operation = uuid.uuid4().hex
@@ -170,7 +183,7 @@ def bury(self: World, user_id: str, *, names: Sequence[str] = (), memories: bool
         erased = rt.erase(key)
         rt._slots.strike_out(operation)  # noqa: SLF001
     clean = erased.existed and not erased.found
-    return Burial(ForgetReceipt(*key, now, clean, erased), others)
+    return Burial(ForgetReceipt(*key, now, clean, erased), others, shared)
 
 
 def resume(rt: Runtime) -> None:
@@ -204,10 +217,11 @@ def _finish(rt: Runtime, intent: Intent) -> None:
 
 
 def _part(rt: Runtime, plan: BurialPlan) -> dict[str, c.Parted]:
-    """Part the others from the dead; done again, it changes nothing."""
+    """Part the others, groups too, from the dead; done again, it changes nothing."""
     world = rt.world(plan.world)
-    own = name_key(plan.user_id)
-    users = [world.user(user_id) for user_id in world.users() if name_key(user_id) != own]
+    if not plan.names:
+        return {}
+    users = [world.user(user_id) for user_id in rt.users(plan.world) if user_id != plan.user_id]
     found: dict[str, c.Parted] = {}
     for start in range(0, len(users), MAX_BULK):
         commands = [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +21,8 @@ from reverie.memory_graph.nodes import MEMORY_KINDS
 from reverie.memory_graph.profile import Profile, make_profile
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reverie.user import User
     from reverie.world import World
 
@@ -39,10 +40,11 @@ def load_profiles(path: str | Path) -> dict[str, Profile]:
         path: of the file; at most 1 MiB.
 
     Raises:
+        InvalidValueError: `path` can be none.
         ConfigError: the file cannot be read or is no TOML, something stands outside of a table, or
             a table has an unknown setting or a bad value. The message names the table and the key.
     """
-    where = Path(path)
+    where = door.path(path)
     try:
         with where.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)

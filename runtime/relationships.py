@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from reverie import door
 from reverie.actors import commands as c
+from reverie.actors.gatherings import of_group
 from reverie.actors.lane import raise_error
-from reverie.memory_graph.errors import InvalidLimitError, InvalidValueError
+from reverie.memory_graph.errors import InvalidLimitError, InvalidValueError, UnknownMemoryError
 from reverie.memory_graph.ids import check_id
 from reverie.memory_graph.nodes import Dimension
 from reverie.memory_graph.relationships import (
@@ -78,7 +79,8 @@ class Relationships:
             other: towards whom; an entity of this name is made if there is none.
             by: what is added, by dimension, as `deltas`, which go before.
             reason: in words, for the history.
-            memory_id: of the memory or message that caused it.
+            memory_id: of the memory or message of this user that caused it; what it knows by a
+                group is not its own.
             at: when it happened; now by default.
             dimensions: what dimensions of your own are, by name; see `declare`.
             request_id: a call repeated with the same id has one effect and the first result.
@@ -223,7 +225,9 @@ def move_many(self: World, moves: Iterable[Mapping[str, Any]]) -> list[dict[str,
         UnknownMemoryError, InvalidValueError: of the first that could not be carried out; the
             others were.
     """
-    few: list[object] = list(islice(moves, MAX_MANY + 1))  # of which nothing is known yet
+    few: list[object] = list(
+        islice(door.items(moves, "moves", "mappings"), MAX_MANY + 1)
+    )  # of which nothing is known yet
     if len(few) > MAX_MANY:
         msg = f"more than {MAX_MANY:,} moves in one call: use several calls"
         raise InvalidLimitError(msg, what="moves")
@@ -302,6 +306,13 @@ def _move(
     if not by:
         msg = "nothing to add: pass a dimension, such as trust=+0.2"
         raise InvalidValueError(msg, what="deltas")
+    cause = None if memory_id is None else check_id(memory_id, "memory_id")
+    if cause is not None and of_group(cause) is not None:
+        msg = (
+            f"{cause!r} is a memory of a group, not of the user itself: say in `reason` what "
+            "caused it, or keep it as a memory of the user"
+        )
+        raise UnknownMemoryError(msg, memory_id=cause)
     names = {name: masking.text(_dimension_name(name)) for name in by}
     known = declared(user, dimensions)
     return c.MoveRelationship(
@@ -310,7 +321,7 @@ def _move(
         deltas={names[name]: finite(value, name) for name, value in by.items()},
         dimensions={names[name]: known[name] for name in by if name in known},
         reason=masking.text(door.text(reason, MAX_REASON_BYTES)) if reason != "" else "",
-        memory_id=None if memory_id is None else check_id(memory_id, "memory_id"),
+        memory_id=cause,
         moved_at=door.optional_time(at, "at"),
     )
 
@@ -338,9 +349,11 @@ def _dimension_name(name: object) -> str:
 
 
 def _other(user: User, other: object) -> str:
-    named = door.name(other, "other")
-    if name_key(named) in {name_key(user.key.user_id), "user"}:
+    named, owner = door.name(other, "other"), user.key.user_id
+    if name_key(named) in {name_key(owner), "user"}:
         msg = f"a relationship is to somebody else, not to {named!r}"
+        if named not in {owner, "user"} and name_key(named) == name_key(owner):
+            msg += f": as a name it is the same as {owner!r}, for case and width do not count"
         raise InvalidValueError(msg, what="other")
     return named
 

@@ -276,7 +276,8 @@ class Runtime:
         self.mind.declare(check_id(name, "world"), embedder)
 
     def worlds(self) -> list[str]:
-        """Return the names of all worlds, sorted."""
+        """Return the names of all worlds, sorted: of those that something was written to, or whose
+        embedder is fixed. Checkpoints alone make none."""
         self._require_open()
         with self.mind.lock:
             named = {w.name for w in self._folder.catalog.worlds()}
@@ -316,7 +317,7 @@ class Runtime:
             for user_id, given in door.by_user(messages, "messages").items()
         }
         drafts = {user: list(map(user.masking.turn, turns)) for user, turns in checked.items()}
-        infer = infer and self.config.extractor != "off"
+        infer = door.flag(infer, "infer") and self.config.extractor != "off"
         commands = [
             user.turns_command(turns, request_id or self.new_request_id(), infer=infer)
             for user, turns in drafts.items()
@@ -345,13 +346,12 @@ class Runtime:
         again: bool = False,
     ) -> dict[str, list[Kept]]:
         """Keep statements of many users verbatim, one call per shard (see `User.remember`)."""
+        again = door.flag(again, "again")
         checked: list[tuple[User, MemoryDraft]] = []
         for user_id, drafts in door.by_user(memories, "memories").items():
             user = self.user(user_id, world)
-            if isinstance(drafts, str):
-                msg = f"the memories of {user_id!r} must be a sequence, not one text"
-                raise InvalidValueError(msg, what="memories")
-            checked += [(user, door.memory(d, self.config.max_text_bytes)) for d in drafts]
+            few = door.items(drafts, "memories", "texts and drafts")
+            checked += [(user, door.memory(d, self.config.max_text_bytes)) for d in few]
         checked = [(user, user.masking.memory(draft)) for user, draft in checked]
         embedder = self.mind.embedder(check_id(world, "world"))
         commands: list[c.Remember] = []
@@ -382,7 +382,8 @@ class Runtime:
             search: as in `User.search`.
         """
         now = self.now(world)
-        commands = [self.user(u, world).search_command(q, search, now) for u, q in questions]
+        pairs = door.pairs(questions, "questions")
+        commands = [self.user(u, world).search_command(q, search, now) for u, q in pairs]
         texts = list(dict.fromkeys(command.text for command in commands))
         embedder = self.mind.for_reading(check_id(world, "world"))
         matrix = embedder.embed(texts, "query")

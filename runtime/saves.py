@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from reverie import door
 from reverie.clock import Clock
+from reverie.destinations import outside, require_replaceable
 from reverie.memory_graph.errors import ConfigError, InvalidValueError, WorldFileError
 from reverie.memory_graph.ids import DEFAULT_WORLD, check_id, check_key
 from reverie.memory_graph.store import StoredWorld, world_file
@@ -20,6 +21,7 @@ from reverie.results import Checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from reverie.memory_graph.store import WorldFile
     from reverie.runtime import Runtime
@@ -60,7 +62,8 @@ def rewind(self: Runtime, tag: str, world: str = DEFAULT_WORLD) -> int:
 
 def fork(self: Runtime, tag: str, new_world: str, world: str = DEFAULT_WORLD) -> int:
     """Make a new world of a tag; returns the number of users in it. It lives by the clock of the
-    world that it is made of.
+    world that it is made of. Of a world to which nothing was ever written, it is one too: not in
+    `worlds`, until something is.
 
     Raises:
         UnknownCheckpointError: no such tag.
@@ -111,25 +114,29 @@ def export(
 ) -> int:
     """Write the world into one file, for another folder or machine; returns the number of users.
 
-    The file has its name once it is whole, and replaces what had it before. It holds the memories
+    The file has its name once it is whole, and replaces a world file (or an empty file) that had it
+    before, and nothing else. It holds the memories
     with their vectors, and the turns that wait for extraction; no other checkpoints, no answers
     to request ids, no traces, no models. It is compressed and checksummed, not encrypted.
 
     Args:
         self: the world.
-        path: of the file; its folder exists.
+        path: of the file, outside of the data folder; its folder exists.
         tag: of a checkpoint; None is the world as it is now. Writes go on meanwhile, and what they
             write is not in the file.
         progress: called with (users done, users in all).
 
     Raises:
         UnknownCheckpointError: no such tag.
-        InvalidValueError: there is no such world.
+        InvalidValueError: there is no such world; or the path lies in the data folder, or is that
+            of something else than a world file.
         JournalDamagedError: a user cannot be read.
         StorageError: the file cannot be written. No part of it is left.
     """
     rt, name = self._rt, self.name
-    path, now = Path(path), rt.now(name)
+    now = rt.now(name)
+    path = outside(path, rt.path, "an export goes to a place outside of it")
+    require_replaceable(path, world_file.MAGIC, "world file")
     with ExitStack() as held:
         if tag is None:
             stored = rt.mind.stored(name)
@@ -185,6 +192,7 @@ def import_world(
         progress: called with (users done, users in all).
 
     Raises:
+        InvalidValueError: `path` can be none.
         WorldFileError: no world file, damaged, cut short, or of a newer format.
         CheckpointExistsError: the world exists here.
         EmbedderMismatchError: its vectors are of another embedding model than this runtime has.
@@ -193,7 +201,7 @@ def import_world(
         MaskKeyMissingError: the folder is masked, and was opened without its key.
     """
     self._require_open()
-    with world_file.reading(Path(path)) as file:
+    with world_file.reading(door.path(path)) as file:
         head = file.head
         world = check_id(head.world if name is None else name, "world")
         self._slots.require_new(world)

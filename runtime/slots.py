@@ -411,8 +411,8 @@ class Slots:
                 self._checkpoint(_plan(intent), operation)
             yield HELD + operation
         finally:
-            self._under_way.discard(operation)
-            with self.lock:
+            with self.lock:  # or another thread would find it between the two, and finish it
+                self._under_way.discard(operation)
                 self._give_up(intent)
 
     def import_world(

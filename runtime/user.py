@@ -100,6 +100,8 @@ class User(Writing):
         Args:
             question: in any language.
             item_id: of the item; of a message also the id it came with. An unknown one is told.
+                That of a memory of a group is explained among what the group knows; then it is
+                looked for among the hits of the user and all its groups, as by `search`.
             search: as in `search`.
 
         Raises:
@@ -193,8 +195,8 @@ class User(Writing):
             types=door.types(types),
             as_of=door.optional_time(as_of, "as_of"),
             valid_at=door.optional_time(valid_at, "valid_at"),
-            archived=bool(include_archived),
-            retired=bool(include_retired),
+            archived=door.flag(include_archived, "include_archived"),
+            retired=door.flag(include_retired, "include_retired"),
         )
         page: c.Page = self._rt.call(command)
         return page
@@ -236,7 +238,7 @@ class User(Writing):
             name=wanted,
             as_of=door.optional_time(as_of, "as_of"),
             valid_at=door.optional_time(valid_at, "valid_at"),
-            retired=bool(include_retired),
+            retired=door.flag(include_retired, "include_retired"),
             limit=door.limit(limit),
         )
         found: c.Neighborhood | None = self._rt.call(command)

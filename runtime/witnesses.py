@@ -9,17 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 
 from reverie import door
 from reverie.actors import commands as c
 from reverie.actors.gatherings import occurrence, of_group
+from reverie.actors.lane import raise_error
 from reverie.fanout import Parcel
+from reverie.groups import belonging
 from reverie.memory_graph import groups as g
 from reverie.memory_graph.drafts import EntityDraft, Kept, MemoryDraft
-from reverie.memory_graph.errors import InvalidLimitError, InvalidValueError, UnknownMemoryError
+from reverie.memory_graph.errors import (
+    InvalidLimitError,
+    InvalidValueError,
+    JournalDamagedError,
+    RequestReusedError,
+    UnknownMemoryError,
+)
 from reverie.memory_graph.hearsay import told_on
 from reverie.memory_graph.ids import Key, check_id, check_key
 from reverie.memory_graph.state import as_bytes
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from reverie.runtime import Runtime
     from reverie.world import World
 
+REQUEST_MARK = "-"  # in the id of an event that a request made, before what it says
 TOLD = 0.8  # of the speaker's confidence is that of who is told
 MAX_DELIVERIES = 100_000  # of one call
 EMBED_CHUNK = 256
@@ -50,6 +60,8 @@ class _Event(NamedTuple):
     drafts: tuple[MemoryDraft, ...]
     event_id: str | None  # None: it is named by what it says
     base: str
+    request: str | None = None  # what the id begins with, and the request that gave it
+    request_id: str | None = None
 
 
 # -- methods of `World` ----------------------------------------------------------------
@@ -97,7 +109,15 @@ def observe(  # noqa: D417, PLR0913 (self: it is a method)
         metadata: of all these memories.
         event_id: names it: who has it of this id is not given it again. By default the id follows
             from what happened, when, where and before whom; the same again is another event.
-        request_id: a call repeated with the same id is the same event.
+        request_id: a call repeated with the same id is the same event, and has one effect and the
+            first result. It goes by what the witnesses of the call remember: after a rewind to
+            before it, the event may happen again, and one of whom nobody is left that knew it
+            does so. With an `event_id`, it is that which names the event, and nothing else.
+
+    Raises:
+        RequestReusedError: a witness knows another event by this request id: another text, time
+            that was given, or place, other people, witnesses or attributes. Nothing was stored.
+        InvalidValueError: a witness saw an event of this `event_id` in other words.
     """
     fields = {name: value for name, value in locals().items() if name != "self"}
     (observed,) = observe_many(self, [fields])
@@ -113,6 +133,7 @@ def observe_many(self: World, events: Sequence[Mapping[str, Any]]) -> list[Obser
 
     Raises:
         InvalidLimitError: over 100,000 deliveries in one call.
+        RequestReusedError, InvalidValueError: as in `observe`, also of two events of the call.
     """
     return _observe(self._rt, self.name, events)
 
@@ -176,10 +197,10 @@ def who_knows(self: World, event_id: str) -> list[c.Knower]:
 
 def _observe(rt: Runtime, world: str, events: Sequence[Mapping[str, Any]]) -> list[Observed]:
     rt._require_open()  # noqa: SLF001
-    if isinstance(events, Mapping | str):
-        msg = "events must be a sequence of mappings"
-        raise InvalidValueError(msg, what="events")
-    given = [_fields(event, _OBSERVED, "event", ("text",)) for event in events]
+    given = [
+        _fields(event, _OBSERVED, "an event", ("text",))
+        for event in door.items(events, "events", "mappings")
+    ]
     owners = [_owners(world, fields) for fields in given]
     if (count := sum(map(len, owners))) > MAX_DELIVERIES:
         msg = f"{count:,} deliveries in one call; at most {MAX_DELIVERIES:,}: use several calls"
@@ -197,6 +218,7 @@ def _observe(rt: Runtime, world: str, events: Sequence[Mapping[str, Any]]) -> li
     unnamed = [(world, event.base) for event in ready if event.event_id is None]
     kept: list[dict[str, Kept]] = [{} for _ in ready]
     with rt.fanout.gate.shared(), rt.fanout.naming(unnamed):
+        _require_same(rt, world, ready, shared["at"])
         ids = _named(rt, world, ready, shared["at"])
         vectors = _vectors(rt, world, [d.text for event in ready for d in event.drafts])
         parcels: list[Parcel] = []
@@ -218,13 +240,13 @@ def _fields(
     given: object, known: frozenset[str], what: str, needed: Sequence[str]
 ) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
-        msg = f"an {what} must be a mapping, not {type(given).__name__}"
+        msg = f"{what} must be a mapping, not {type(given).__name__}"
         raise InvalidValueError(msg, what=what)
     if unknown := sorted(str(key) for key in given if key not in known):
-        msg = f"unknown keys in an {what}: {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+        msg = f"unknown keys in {what}: {', '.join(unknown)}; known: {', '.join(sorted(known))}"
         raise InvalidValueError(msg, what=what)
     if missing := [key for key in needed if given.get(key) is None]:
-        msg = f"an {what} needs {', '.join(missing)}"
+        msg = f"{what} needs {', '.join(missing)}"
         raise InvalidValueError(msg, what=what)
     return given
 
@@ -232,13 +254,14 @@ def _fields(
 def _owners(world: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """Return whose graphs an event goes to: witnesses and groups, each once, in order."""
     found: dict[str, None] = {}
-    for user_id in door.texts(fields.get("witnesses", ()), "witnesses"):
+    for user_id in door.texts(fields.get("witnesses", ()), "witnesses", any_order=True):
         if g.name_of(user_id) is not None:
             msg = f"{user_id!r} is a group: name it in groups="
             raise InvalidValueError(msg, what="witnesses")
         found[check_key(world, user_id).user_id] = None
-    for name in door.texts(fields.get("groups", ()), "groups"):
-        found[check_key(world, g.owner_of(name)).user_id] = None
+    for name in door.texts(fields.get("groups", ()), "groups", any_order=True):
+        owner = g.owner_of(check_id(name, "group"))
+        found[check_key(world, owner).user_id] = None
     return tuple(found)
 
 
@@ -255,7 +278,7 @@ def _draft(rt: Runtime, fields: Mapping[str, Any]) -> MemoryDraft:
         kind="event",
         valid_from=fields.get("at"),
         ttl_s=fields.get("ttl_s"),
-        pinned=bool(fields.get("pinned", False)),
+        pinned=fields.get("pinned", False),
         tags=fields.get("tags", ()),
         metadata=fields.get("metadata"),
         importance=fields.get("importance", 0.5),
@@ -280,12 +303,19 @@ def _event(
     drafts = (draft,) * len(owners)
     if rt.masks.is_on:
         drafts = tuple(rt.masks.of(Key(world, owner)).memory(draft) for owner in owners)
-    given = fields.get("event_id")
+    given, request = fields.get("event_id"), fields.get("request_id")
+    if request is not None:
+        request = check_id(request, "request_id")
     if given is not None:
         return _Event(owners, drafts, check_id(given, "event_id"), "")
-    if (request := fields.get("request_id")) is not None:
-        named = _digest("request", check_id(request, "request_id"))
-        return _Event(owners, drafts, named, "")
+    if request is not None:
+        # Of the first by name: the order of the witnesses is nothing that a request says.
+        said = min(zip(owners, drafts, strict=True), default=("", draft), key=itemgetter(0))[1]
+        begins = _digest("request", request) + REQUEST_MARK
+        # A repeated call without a time comes at another time.
+        when = None if fields.get("at") is None else said.valid_from
+        content = _digest(msgspec.structs.replace(said, valid_from=when), sorted(owners))
+        return _Event(owners, drafts, begins + content, "", begins, request)
     said = drafts[0] if drafts else draft
     base = _digest(
         "event",
@@ -300,7 +330,52 @@ def _event(
 def _digest(*parts: object) -> str:
     """Return an id of 32 hexadecimal digits, the same for the same parts in every process. The
     world is no part: a fork goes on as the world that it is made of."""
-    return blake2b(msgspec.msgpack.encode(parts), digest_size=16).hexdigest()
+    return blake2b(msgspec.msgpack.encode(parts, order="deterministic"), digest_size=16).hexdigest()
+
+
+def _require_same(rt: Runtime, world: str, events: Sequence[_Event], now: float) -> None:
+    """Refuse an id that stands for something else, in this call or with one of its owners.
+
+    The graphs are the record of what was done under an id, so that a rewind takes that back too:
+    the id of an event that a request made holds what the request said.
+    """
+    said: dict[tuple[str, str], str] = {}  # by (owner, id or beginning of one)
+    asked: list[c.Delivered] = []
+    wanted: list[tuple[_Event, str]] = []  # and what its owner must know, if anything
+    for event in events:
+        if event.event_id is None:
+            continue
+        begins = event.request or event.event_id
+        for owner, draft in zip(event.owners, event.drafts, strict=True):
+            mine = draft.text if event.request is None else event.event_id
+            if said.setdefault((owner, begins), mine) != mine:
+                _refuse(event)
+            asked.append(
+                c.Delivered(
+                    world=world,
+                    user_id=owner,
+                    now=now,
+                    event=begins,
+                    is_request=event.request is not None,
+                )
+            )
+            wanted.append((event, mine))
+    for start in range(0, len(asked), ASK_CHUNK):
+        answers = rt.fanout.router.call_many(asked[start : start + ASK_CHUNK])
+        for (event, mine), known in zip(wanted[start:], answers, strict=False):
+            # Whose journal is damaged is refused when it is delivered to, and holds up no other.
+            if isinstance(known, JournalDamagedError):
+                continue
+            if raise_error(known) and mine not in known:
+                _refuse(event)
+
+
+def _refuse(event: _Event) -> NoReturn:
+    if event.request_id is not None:
+        msg = f"request id {event.request_id!r} was used before, for a different request"
+        raise RequestReusedError(msg, request_id=event.request_id)
+    msg = f"event id {event.event_id!r} stands for an event in other words"
+    raise InvalidValueError(msg, what="event_id")
 
 
 def _named(rt: Runtime, world: str, events: Sequence[_Event], now: float) -> list[str]:
@@ -361,19 +436,19 @@ class _Told(NamedTuple):
 
 def _tell(rt: Runtime, world: str, tellings: Sequence[Mapping[str, Any]]) -> list[Kept]:
     rt._require_open()  # noqa: SLF001
-    if isinstance(tellings, Mapping | str):
-        msg = "tellings must be a sequence of mappings"
-        raise InvalidValueError(msg, what="tellings")
-    told = [_told(rt, world, t) for t in tellings]
+    told = [_told(rt, world, t) for t in door.items(tellings, "tellings", "mappings")]
     if not told:
         return []
     shared = rt.user(told[0].listener.user_id, world)._write(None, with_vectors=True)  # noqa: SLF001
     with rt.fanout.gate.shared():
         asked = [_tale(one, shared["at"]) for one in told]
         tales: list[MemoryDraft | None] = rt.fanout.ask(asked)
+        by_group = {i: shown[0] for i, one in enumerate(told) if (shown := of_group(one.memory_id))}
+        true = belonging(rt, world, [(told[i].speaker.user_id, by_group[i]) for i in by_group])
         drafts: list[tuple[MemoryDraft, bool]] = []
-        for one, tale in zip(told, tales, strict=True):
-            if tale is None:
+        for i, (one, tale) in enumerate(zip(told, tales, strict=True)):
+            is_his = i not in by_group or (one.speaker.user_id, by_group[i]) in true
+            if tale is None or not is_his:
                 msg = f"{one.speaker.user_id!r} holds no memory {one.memory_id!r} to tell of"
                 raise UnknownMemoryError(msg, memory_id=one.memory_id)
             drafts.append(_hearsay(rt, one, tale))
@@ -398,7 +473,7 @@ def _tell(rt: Runtime, world: str, tellings: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _told(rt: Runtime, world: str, given: object) -> _Told:
-    fields = _fields(given, _TOLD, "telling", ("speaker", "listener", "memory_id"))
+    fields = _fields(given, _TOLD, "a telling", ("speaker", "listener", "memory_id"))
     speaker = check_key(world, fields["speaker"])
     listener = check_key(world, fields["listener"])
     if speaker == listener:
@@ -478,4 +553,7 @@ def _who_knows(rt: Runtime, world: str, event: str) -> list[c.Knower]:
             for user in users[start : start + ASK_CHUNK]
         ]
         found += [knower for knowers in rt.fanout.ask(asked) for knower in knowers]
+    by_group = [(k.user_id, k.group) for k in found if k.group is not None]
+    true = belonging(rt, world, by_group)
+    found = [k for k in found if k.group is None or (k.user_id, k.group) in true]
     return sorted(found, key=lambda k: (len(k.heard), k.user_id, k.memory_id))

@@ -71,7 +71,7 @@ class Writing:
         )
         drafts = list(map(self.masking.turn, checked))
         request_id = self._request(request_id)
-        infer = infer and self._rt.config.extractor != "off"
+        infer = door.flag(infer, "infer") and self._rt.config.extractor != "off"
         added: c.Added = self._rt.call(self.turns_command(drafts, request_id, infer=infer))
         kept: list[Kept] = []
         if infer and drafts:
@@ -134,14 +134,14 @@ class Writing:
             valid_from=valid_from,  # type: ignore[arg-type]
             valid_to=valid_to,  # type: ignore[arg-type]
             ttl_s=ttl_s,
-            pinned=bool(pinned),
+            pinned=pinned,
             tags=tags,  # type: ignore[arg-type]
             topics=door.texts(topics, "topics"),
             entities=entities,  # type: ignore[arg-type]
             metadata=metadata,  # type: ignore[arg-type]
             sources=door.texts(sources, "sources"),
         )
-        return self._remember(draft, old, request_id, again=bool(again))
+        return self._remember(draft, old, request_id, again=door.flag(again, "again"))
 
     def observe(  # noqa: PLR0913
         self,
@@ -243,8 +243,8 @@ class Writing:
                 valid_from,  # type: ignore[arg-type]  # checked by the door
                 valid_to,  # type: ignore[arg-type]
                 confidence,
-                bool(functional),
-                bool(ended),
+                functional,
+                ended,
             )
         )
         head_type, tail_type = door.entity_type(head_type), door.entity_type(tail_type)
@@ -285,7 +285,7 @@ class Writing:
         if confidence is not UNSET:
             fields["confidence"] = door.share(confidence, "confidence")
         if pinned is not UNSET:
-            fields["pinned"] = bool(pinned)
+            fields["pinned"] = door.flag(pinned, "pinned")
         if ttl_s is not UNSET:
             fields["ttl_s"] = None if ttl_s is None else door.duration(ttl_s, "ttl_s")
         if tags is not UNSET:
@@ -340,6 +340,11 @@ class Writing:
         self, memory_id: str, *, reason: str = "restored", request_id: str | None = None
     ) -> Item:
         """Make an ended or archived memory active again; what replaced it is retired.
+
+        Returns:
+            The memory as it is then. It counts as new, and goes last when the budgets of the
+            profile (`memories`, `bytes`) leave no room for all; where they leave none for it at
+            all, such as a budget of 0, its `status` is "archived" again, as `audit` tells.
 
         Raises:
             UnknownMemoryError: no such memory.

@@ -123,8 +123,9 @@ def play(folder: Path, actors: int | None) -> dict[str, str]:
         clock.set(0.0)
         rt.fork("day 1", "fork", "town")
         rt.user("bo", "fork").add("I live in Rome.", wait=True)
-        rt.world("moon").export(folder / "moon.rvw")
-        rt.import_world(folder / "moon.rvw", "copy")
+        moved = folder.with_name(f"{folder.name}.rvw")
+        rt.world("moon").export(moved)
+        rt.import_world(moved, "copy")
         rt.drain(120)
         assert rt.check() == []
         summaries = rt.user("ana", "moon").list(types="summary").total

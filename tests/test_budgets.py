@@ -345,6 +345,19 @@ def test_a_user_is_limited_and_told_why(tmp_path: Path) -> None:
         assert (item.status, ana.stats().active) == ("active", 4)
 
 
+def test_where_a_budget_leaves_no_room_what_is_restored_is_archived_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "data", background=False) as rt:
+        for user, none in (("ana", Profile(memories=0)), ("安娜", Profile(bytes=1))):
+            ana = rt.user(user)
+            ana.set_profile(none)
+            kept = ana.remember("安娜养马。").memory_id
+            assert ana.get(kept).status == "archived"
+            assert ana.restore(kept).status == "archived"
+            assert [line.why.split(":")[0] for line in ana.audit().lines] == ["budget"]
+            ana.set_profile(Profile(memories=1))
+            assert ana.restore(kept).status == "active"
+
+
 def test_what_was_archived_for_a_budget_was_believed_before(tmp_path: Path) -> None:
     with opened(tmp_path / "data", background=False) as rt:
         ana = rt.user("ana")

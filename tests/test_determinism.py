@@ -84,6 +84,10 @@ ALLOWED = {
     ("runtime/fanout.py", "uuid.uuid4"): "ids of operations",
     ("runtime/lifecycle.py", "uuid.uuid4"): "ids of operations",
     ("runtime/http/keys.py", "secrets.token_hex"): "keys of clients",
+    ("runtime/http/ingesting.py", "uuid.uuid4"): "ids of requests",
+    ("runtime/operations/copying.py", "datetime.now"): "when a backup was made, for people",
+    ("runtime/operations/copying.py", "secrets.token_hex"): "names of backups",
+    ("runtime/operations/restoring.py", "secrets.token_hex"): "names of folders in the making",
     ("actors/ingest.py", "uuid.uuid4"): "ids of requests",
     ("actors/summaries.py", "uuid.uuid4"): "ids of requests",
 }

@@ -34,7 +34,7 @@ from typer.testing import CliRunner
 import reverie
 from reverie import Config, ReverieError, door
 from reverie.cli.app import app
-from reverie.memory_graph import decay, errors, filters, ids, search, signals
+from reverie.memory_graph import decay, filters, ids, search, signals
 from reverie.memory_graph.store.schema import PARTITION_SCHEMA
 from reverie.models.catalog import default_folder, model_path
 
@@ -302,7 +302,7 @@ def test_all_errors_are_listed_in_their_groups() -> None:
             f"`{bases.get(group.__name__, RuntimeError).__name__}`"
             in text.split(f"## {group.__name__}\n")[1].split("\n|")[0]
         )
-    assert reverie.errors is errors
+    assert all(getattr(reverie.errors, c.__name__) is c for c in groups)
 
 
 def test_all_fields_and_operators_of_filters_are_listed() -> None:

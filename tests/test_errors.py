@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 
 import msgspec
 import pytest
 
+import reverie
 from reverie.memory_graph import errors
 from reverie.memory_graph.errors import InternalError, ReverieError, WireError
 
@@ -70,3 +72,13 @@ def test_errors_are_also_what_python_programmers_expect() -> None:
         (errors.UnavailableError, RuntimeError),
     ]:
         assert issubclass(group, builtin)
+
+
+def test_all_are_in_the_module_that_the_docs_name() -> None:
+    from reverie import errors as public
+    from reverie.errors import InputError
+
+    assert importlib.import_module("reverie.errors") is public is reverie.errors
+    assert issubclass(InputError, ValueError)
+    assert set(public.__all__) == {kind.__name__ for kind in KINDS}
+    assert all(getattr(public, kind.__name__) is kind for kind in KINDS)

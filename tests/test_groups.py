@@ -205,6 +205,91 @@ def test_membership_is_rewound_and_forked_with_the_rest(town: World) -> None:
     assert known(town, "ana") == [PLAN]
 
 
+@pytest.mark.parametrize("way", ["bury", "forget"])
+@pytest.mark.parametrize("dead", ["bram", "小红"])
+def test_a_rewind_brings_back_no_member_that_was_erased(town: World, way: str, dead: str) -> None:
+    guild = town.group("guild")
+    guild.join(dead, "tom", "gone")
+    seen = guild.observe(PLAN)
+    guild.leave("gone")
+    town.checkpoint("before")
+    for user in (dead, "gone"):
+        _ = town.bury(user) if way == "bury" else town.user(user).forget()
+    town.rewind("before")
+    for world in (town, town.fork("before", "moon")):
+        again = world.group("guild")
+        assert again.members() == ["tom"]
+        assert [k.user_id for k in world.who_knows(seen.event_id)] == ["tom"]
+        assert dead not in world.users()
+        # Whoever has the id now is somebody else: he knows nothing of before, nor by its id.
+        world.user(dead).remember("I am new here.")
+        assert again.members() == ["tom"]
+        with pytest.raises(errors.UnknownMemoryError):
+            world.user(dead).get("group:guild/m1")
+        with pytest.raises(errors.UnknownMemoryError):
+            world.tell(dead, "eve", "group:guild/m1")
+        assert again.join(dead, "tom", "gone") == [dead, "gone"]
+        assert again.members() == sorted([dead, "gone", "tom"])
+        assert known(world, "gone") == []
+        assert PLAN not in known(world, dead)
+        assert [k.user_id for k in world.who_knows(seen.event_id)] == ["tom"]
+        later = again.observe("The guild hides the grain at the mill.")
+        assert len(world.who_knows(later.event_id)) == 3
+        assert world.user(dead).get("group:guild/m2").text.startswith("The guild hides")
+        assert town._rt.check() == []
+
+
+def test_a_group_that_was_erased_begins_anew_after_a_rewind(town: World) -> None:
+    guild = town.group("行会")
+    guild.join("ana", "小明")
+    seen = guild.observe("行会要烧磨坊。")
+    town.checkpoint("before")
+    town.bury("group:行会")
+    town.rewind("before")
+    assert (town.groups(), guild.members()) == ([], [])
+    assert town.who_knows(seen.event_id) == []
+    later = guild.observe("行会藏了粮食。")
+    assert (town.who_knows(later.event_id), known(town, "ana", "行会要做什么？")) == ([], [])
+    assert guild.join("ana") == ["ana"]
+    assert guild.members() == ["ana"]
+    assert known(town, "ana", "行会要做什么？") == []
+
+
+def test_what_only_takes_away_makes_no_group(town: World) -> None:
+    guild = town.group("行会")
+    assert guild.leave("ana", "小明") == []
+    assert guild.leave("ana", forget=True) == []
+    guild.user.relationships.remove("ana")
+    assert town.groups() == town.users() == []
+    assert guild.join("ana") == ["ana"]
+    assert town.groups() == ["行会"]
+
+
+def test_a_member_can_be_given_the_history_later(town: World) -> None:
+    guild = town.group("guild")
+    guild.join("first")
+    seen = guild.observe(PLAN)
+    guild.join("ana", "小明")
+    assert known(town, "ana") == known(town, "小明") == []
+    assert guild.join("ana", "first", history=True) == ["ana"]
+    assert (known(town, "ana"), known(town, "小明")) == ([PLAN], [])
+    assert guild.join("ana", history=True) == []
+    assert guild.members() == ["ana", "first", "小明"]
+    assert [k.user_id for k in town.who_knows(seen.event_id)] == ["ana", "first"]
+    assert town._rt.check() == []
+
+
+@pytest.mark.parametrize("user_id", ["group:", "group: ", "group:\u3000"])
+def test_no_group_has_an_empty_name(town: World, user_id: str) -> None:
+    """What is named like the prefix alone is a user like any other."""
+    town.user(user_id).remember("Hm.")
+    assert (town.groups(), town.users()) == ([], [user_id])
+    town.group("guild").join(user_id)
+    assert town.group("guild").members() == [user_id]
+    with pytest.raises(errors.InvalidIdError):
+        town.observe("It rained.", groups=[user_id.removeprefix("group:")])
+
+
 def test_joining_works_where_calls_are_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

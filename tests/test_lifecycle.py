@@ -137,6 +137,18 @@ def test_tending_does_not_depend_on_who_is_in_memory(factory: Factory) -> None:
 # -- death -----------------------------------------------------------------------------
 
 
+def test_who_is_tended_is_named_by_ids(factory: Factory) -> None:
+    world = town(factory())
+    for bad in (1, "tt", b"tt", {"ana": 1}):
+        with pytest.raises(errors.InvalidValueError, match="users"):
+            world.tend(users=bad)  # type: ignore[arg-type]
+    with pytest.raises(errors.InvalidIdError):
+        world.tend(users=[7])  # type: ignore[list-item]
+    assert world.tend(users={"nobody", "无人"}) == {}
+    with pytest.raises(errors.InvalidValueError, match="memories"):
+        world.bury("ana", memories="no")  # type: ignore[arg-type]
+
+
 def test_a_death_takes_the_ties_of_others_with_it(factory: Factory) -> None:
     rt = factory(background=False)
     world = town(rt)
@@ -170,6 +182,49 @@ def test_a_death_can_take_the_memories_of_others_too(factory: Factory) -> None:
     assert ana.list().items == []
     assert {line.why for line in ana.audit().lines} == {"Bram was buried", f"{DEAD} was buried"}
     assert world.user("hermit").list().total == 1
+
+
+@pytest.mark.parametrize("dead", ["bram", "小红"])
+def test_a_death_takes_the_ties_of_groups_with_it(factory: Factory, dead: str) -> None:
+    world = factory(background=False).world("town")
+    guild = world.group("行会")
+    guild.join(dead, "tom")
+    guild.observe(f"{dead} mended the bridge.", participants=[dead])
+    guild.user.relationships.move(dead, trust=0.9)
+    burial = world.bury(dead, memories=True)
+    assert burial.others["group:行会"].dimensions == 1
+    assert burial.others["group:行会"].archived == 1
+    assert guild.user.relationships.list() == []
+    assert guild.user.list().items == []
+    assert (guild.members(), world.users()) == (["tom"], ["tom"])
+
+
+@pytest.mark.parametrize(
+    ("dead", "living", "as_name"), [("bob", "Bob", "BOB"), ("ａ小红", "A小红", "a小红")]
+)
+def test_a_death_leaves_the_ties_to_a_namesake(
+    factory: Factory, dead: str, living: str, as_name: str
+) -> None:
+    """Ties are to names, for which case and width do not count; ids are compared byte for byte."""
+    world = factory(background=False).world("town")
+    world.user(dead).remember("I am here.")
+    world.user(living).remember("I am here too.")
+    world.user(living).relationships.move("Robert", trust=0.3)
+    ana = world.user("ana")
+    ana.observe(f"{as_name} sang.", participants=[as_name])
+    ana.relationships.move(living, trust=0.7)
+    ana.relationships.move("Robert", fear=0.1)
+    with pytest.raises(errors.InvalidValueError, match="case and width do not count"):
+        world.user(living).relationships.move(dead, trust=0.1)
+    burial = world.bury(dead, names=["Robert", as_name], memories=True)
+    assert burial.shared == (dead, as_name)
+    assert sorted(burial.others) == [living, "ana"]  # of "Robert"
+    assert ana.relationships.of(living)["trust"] == 0.7
+    assert [item.text for item in ana.list().items] == [f"{as_name} sang."]
+    last = world.bury(living, memories=True)  # there is no other by now
+    assert (last.shared, list(last.others)) == ((), ["ana"])
+    assert ana.relationships.of(living)["trust"] == 0.0
+    assert ana.list().items == []
 
 
 def test_a_burial_finds_masked_names(factory: Factory) -> None:

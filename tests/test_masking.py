@@ -311,7 +311,7 @@ WAYS: dict[str, Callable[[User], object]] = {
     "set_profile": lambda u: u.set_profile(Profile(name=SOME, memories=0, rest={SOME: 0.5})),
     "profile": lambda u: u.set_profile(Profile(name=SOME)) and u.profile(),
     "audit": lambda u: u.archive(_remember(u), reason=SOME) and u.audit(),
-    "export": lambda u: _remember(u) and u.export(u._rt.path / "made"),
+    "export": lambda u: _remember(u) and u.export(u._rt.path.parent / "made"),
     "forget": lambda u: u.forget(),
 }
 INTERNAL = {"turns_command", "search_command"}  # called by the methods above
@@ -331,9 +331,9 @@ def test_no_secret_is_in_any_file_or_log(
     user.add("Nothing to hide: I live in Oslo.", wait=True)
     WAYS[way](user)
     rt.flush()
-    assert left(factory.folder / "data") == []
+    assert left(factory.folder) == []
     rt.close()
-    assert left(factory.folder / "data") == []
+    assert left(factory.folder) == []
     out, err = capsys.readouterr()
     assert not any(secret in out + err for secret in SECRETS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import opened
@@ -58,6 +59,7 @@ def test_a_file_of_profiles(tmp_path: Path) -> None:
         ("[guard]\narchive_below = nan", ["guard", "archive_below"]),
         ("[guard]\narchive_below = -0.1", ["guard", "archive_below"]),
         ("[guard]\nreflect_at = 0", ["guard", "reflect_at"]),
+        (f"[guard]\nreflect_at = 1{'0' * 400}", ["guard", "reflect_at"]),
         ("[guard]\nttl_s = 60", ["guard", "ttl_s", "table"]),
         ("[guard.ttl_s]\nevents = 60", ["guard", "ttl_s", "events", "event"]),
         ("[guard.ttl_s]\nevent = 0", ["guard", "ttl_s"]),
@@ -82,6 +84,18 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         load_profiles(tmp_path / "latin")
 
 
+@pytest.mark.parametrize("path", [None, 1, b"x", [], "", "a\0b", "\ud800"])
+def test_a_path_that_can_be_none(path: Any, tmp_path: Path) -> None:
+    with pytest.raises(errors.InvalidValueError):
+        load_profiles(path)
+    with opened(tmp_path / "data", background=False) as rt:
+        rt.create_world("default")
+        with pytest.raises(errors.InvalidValueError):
+            rt.world().export(path)
+        with pytest.raises(errors.InvalidValueError):
+            rt.import_world(path, "other")
+
+
 def test_a_profile_is_checked_at_the_door(tmp_path: Path) -> None:
     with opened(tmp_path / "data", background=False) as rt:
         ana = rt.user("ana")
@@ -90,6 +104,12 @@ def test_a_profile_is_checked_at_the_door(tmp_path: Path) -> None:
             Profile(ttl_s={"x": 1.0}),
             Profile(name="\udc80"),
             Profile(rest={"a": float("nan")}),
+            Profile(rest={"信任": 10**400}),
+            Profile(rest={"trust": -(10**5000)}),
+            Profile(reflect_at=10**400),
+            Profile(archive_below=10**400),
+            Profile(ttl_s={"event": 10**400}),
+            Profile(memories=10**5000),
         ):
             with pytest.raises(errors.ConfigError):
                 ana.set_profile(bad)

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from reverie.memory_graph.errors import DataFolderError
+from reverie.memory_graph.store.driver_errors import disk_error
 from reverie.town.ledger import Ledger
 
 FORMAT = 1
@@ -117,10 +118,17 @@ class Save(msgspec.Struct, kw_only=True):
 
 
 def write_save(path: Path, save: Save) -> None:
-    """Write a save beside the data folder; a file that is there is replaced at once or not."""
+    """Write a save beside the data folder; a file that is there is replaced at once or not.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
     temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(msgspec.json.encode(save))
-    temporary.replace(path)
+    try:
+        temporary.write_bytes(msgspec.json.encode(save))
+        temporary.replace(path)
+    except OSError as exc:
+        raise disk_error(exc, path) from exc
 
 
 def read_save(path: Path) -> Save:

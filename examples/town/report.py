@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import jinja2
 from markupsafe import Markup
 
 from reverie import __version__
+from reverie.destinations import outside, require_replaceable
 from reverie.memory_graph.errors import ConfigError
+from reverie.memory_graph.store.driver_errors import disk_error
 from reverie.town.evening import STORY, counted, how
 from reverie.town.ledger import Happening
 from reverie.town.play import Play
@@ -20,6 +24,7 @@ from reverie.town.setting import said
 from reverie.town.truth import Truth
 
 _ROWS = 300  # of a table at most
+_START = b"<!doctype html>"  # of a page
 
 
 def page(outcome: Outcome, truth: Truth) -> str:
@@ -74,8 +79,36 @@ def page(outcome: Outcome, truth: Truth) -> str:
 
 
 def write_page(path: Path, outcome: Outcome, truth: Truth) -> None:
-    """Write the page to a file; see `page`."""
-    path.write_text(page(outcome, truth), "utf-8")
+    """Write the page to a file; see `page`. Raises StorageError."""
+    text = page(outcome, truth)
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as exc:
+        raise disk_error(exc, path) from exc
+
+
+def require_place(path: Path, folder: Path) -> None:
+    """Refuse a path that the page cannot be written to, before there is a page.
+
+    Args:
+        path: of the page.
+        folder: the data folder, which it must not lie in.
+
+    Raises:
+        InvalidValueError: it lies in the data folder, or is that of something else than a page.
+        StorageError: its folder is not there, or is not to be written to.
+    """
+    path = outside(path, folder)
+    require_replaceable(path, _START, "page of the town")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+        if not path.absolute().parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+        if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+            raise PermissionError(errno.EACCES, "it cannot be written", str(path))
+    except OSError as exc:
+        raise disk_error(exc, path) from exc
 
 
 def _tiles(play: Play) -> list[tuple[str, str]]:

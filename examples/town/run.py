@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ from typing import Any
 import msgspec
 
 import reverie
-from reverie.memory_graph.errors import DataFolderError, UnknownCheckpointError
+from reverie.memory_graph.errors import ConfigError, DataFolderError, UnknownCheckpointError
+from reverie.memory_graph.store.driver_errors import disk_error
 from reverie.models.cached import CachedEmbedder
 from reverie.models.catalog import default_folder, find_entry
 from reverie.models.embedders import STANDIN, open_embedder
@@ -44,6 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         digests: compute the digest of everybody's memory at the end.
         embedder: "standin", "minilm", "multilingual", a GGUF file, "auto", or an object. A model
             embeds each text by itself, so that vectors do not depend on what else was embedded.
+        given: which of npcs, seed and pace were asked for: a save to go on from must have them.
         models_folder: where models lie; None is the user's cache folder.
         settings: further ones of `reverie.open`.
     """
@@ -60,6 +64,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     linked: bool = True
     digests: bool = True
     embedder: Any = STANDIN
+    given: tuple[str, ...] = ()
     models_folder: Path | None = None
     settings: dict[str, Any] = {}
 
@@ -101,34 +106,36 @@ def run(
         at_end: called at the end, while the town is open.
 
     Raises:
-        DataFolderError: the folder holds a town already, or (to resume) none.
+        DataFolderError: the folder holds a town already, or (to resume) none; or it is none.
+        ConfigError: the save to go on from is of other people, or of another seed or pace.
         UnknownCheckpointError: no save slot of that day.
         ReverieError: of `reverie.open`.
+
+    A start that fails before the first hour leaves nothing behind.
     """
-    has_town = (plan.folder / MEMORY).is_dir() and any((plan.folder / MEMORY).iterdir())
-    if has_town != plan.resume:
-        msg = (
-            f"there is a town in {plan.folder} already; go on with it by --resume"
-            if has_town
-            else f"there is no town to go on with in {plan.folder}"
-        )
-        raise DataFolderError(msg, path=str(plan.folder))
+    _require_folder(plan)
     save = _chosen(plan) if plan.resume else None
     if save is not None:
+        _require_same(plan, save)
         plan = msgspec.structs.replace(
             plan, seed=save.seed, npcs=save.npcs, pace=save.pace, linked=save.linked
         )
     setting = with_people(load_setting(), plan.npcs, plan.seed)
-    plan.folder.mkdir(parents=True, exist_ok=True)
-    with reverie.open(
-        plan.folder / MEMORY,
-        actors=plan.actors,
-        clock=reverie.SimulatedClock(0.0),
-        background=False,
-        extractor="off",
-        embedder=_embedder(plan),
-        **plan.settings,
-    ) as rt:
+    embedder = _embedder(plan)
+    with ExitStack() as unless_begun, ExitStack() as opened:
+        if save is None:
+            _make(plan.folder, unless_begun)
+        rt = opened.enter_context(
+            reverie.open(
+                plan.folder / MEMORY,
+                actors=plan.actors,
+                clock=reverie.SimulatedClock(0.0),
+                background=False,
+                extractor="off",
+                embedder=embedder,
+                **plan.settings,
+            )
+        )
         manner = Manner(seed=plan.seed, pace=plan.pace, linked=plan.linked)
         if save is None:
             play = Play(rt, setting, manner)
@@ -136,6 +143,7 @@ def run(
         else:
             play = Play(rt, setting, manner, tick=save.tick, ledger=save.ledger, record=save.record)
             play.world.rewind(save.tag)
+        unless_begun.pop_all()  # from here on, there is a town
         _play_days(plan, play, save.tick if save else 0, progress, after_day)
         other = _what_if(plan, play, progress) if plan.what_if else None
         names = setting.people if plan.digests else ()
@@ -151,6 +159,75 @@ def run(
         if at_end is not None:
             at_end(outcome)
     return outcome
+
+
+def _require_folder(plan: Plan) -> None:
+    """Refuse a folder that holds a town already, or (to resume) none.
+
+    Raises:
+        DataFolderError: so it is, or it is something else than a folder.
+        StorageError: it cannot be read.
+    """
+    folder = plan.folder
+    try:
+        if folder.exists() and not folder.is_dir():
+            msg = f"{folder} is no folder; a town takes a folder of its own"
+            raise DataFolderError(msg, path=str(folder))
+        has_town = (folder / MEMORY).is_dir() and any((folder / MEMORY).iterdir())
+        has_saves = any(folder.glob("day-*.json"))
+    except OSError as exc:
+        raise disk_error(exc, folder) from exc
+    except ValueError as exc:  # a NUL character
+        msg = f"{str(folder)!r:.200} is no path"
+        raise DataFolderError(msg, path=str(folder)).because(exc) from None
+    if has_town == plan.resume:
+        return
+    if not has_town:
+        msg = f"there is no town to go on with in {folder}"
+    elif has_saves:
+        msg = f"there is a town in {folder} already; go on with it by --resume"
+    else:
+        msg = (
+            f"a town was begun in {folder}, and ended before its first save: "
+            "remove that folder, or name another"
+        )
+    raise DataFolderError(msg, path=str(folder))
+
+
+def _require_same(plan: Plan, save: Save) -> None:
+    """Refuse to go on with another town than was asked for; raises ConfigError."""
+    for name in plan.given:
+        asked, saved = getattr(plan, name), getattr(save, name)
+        if asked != saved:
+            msg = (
+                f"the town in {plan.folder} has {name} {saved}, not {asked}: leave --{name} out to "
+                "go on with it, or begin another in another folder"
+            )
+            raise ConfigError(msg, setting=name)
+
+
+def _make(folder: Path, undo: ExitStack) -> None:
+    """Make the folder of a town; `undo` removes what was made.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+    memory = folder.absolute() / MEMORY
+    try:
+        made = [path for path in memory.parents if not path.exists()]
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        for path in reversed(made):
+            undo.callback(_remove_empty, path)
+        with suppress(FileExistsError):  # another start may have it: then it is not ours to remove
+            memory.mkdir()
+            undo.callback(shutil.rmtree, memory, ignore_errors=True)
+    except OSError as exc:
+        raise disk_error(exc, folder) from exc
+
+
+def _remove_empty(path: Path) -> None:
+    with suppress(OSError):
+        path.rmdir()
 
 
 def _embedder(plan: Plan) -> Any:

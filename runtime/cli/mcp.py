@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from typing import Annotated, Literal
@@ -67,6 +66,8 @@ def mcp(  # noqa: PLR0913 (options)
     Over stdio, nothing but the protocol is written to standard output; it ends when standard input
     does. Over HTTP, a key of `reverie keys` is needed as soon as there is one.
     """
+    import asyncio  # not for every command
+
     from reverie.mcp import needs_extra
 
     with needs_extra():

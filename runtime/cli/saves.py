@@ -92,7 +92,7 @@ def _rows(user: UserDiff) -> Iterator[tuple[str, str, str, str, str, str]]:
     for tie in user.relationships:
         how = f"{_number(tie.before)} -> {_number(tie.after)}"
         yield name, "~", "relationship", "", f"{tie.dimension} of {tie.other}", how
-    for field, (was, now) in user.owner.items():
+    for field, (was, now) in user.owner.fields.items():
         yield name, "~", "user", "", field.replace("_", " "), f"{was} -> {now}"
     if user.turns_added or user.turns_missing:
         yield name, "", "turns", "", "", f"{user.turns_added} more, {user.turns_missing} not there"
@@ -117,7 +117,8 @@ def export_world(
         ),
     ] = None,
 ) -> None:
-    """Write a world into one file, for another folder or machine; a file of that name is replaced.
+    """Write a world into one file, for another folder or machine; an older one of that name is
+    replaced.
 
     It is checksummed and compressed, not encrypted: it holds what was remembered.
     """

@@ -32,6 +32,7 @@ _QUESTION = "who knows that the player stole the amulet?"
 def town(  # noqa: PLR0913 (each is an option)
     options: ModelOptions,
     *,
+    context: typer.Context,
     days: Annotated[int, typer.Option(min=1, max=365, help="How many days to play.")] = 7,
     npcs: Annotated[
         int, typer.Option(min=2, help="How many people; those beyond 25 are made up.")
@@ -94,11 +95,13 @@ def town(  # noqa: PLR0913 (each is an option)
 ) -> None:
     """Play a town of people who remember what they saw and were told; exit 1 when a memory says
     what its owner cannot know."""
+    from reverie import door
     from reverie.town import Plan, run
     from reverie.town.truth import compare
 
+    asked = [door.question(question) for question in ask or ()]
     if report is not None:
-        _require_report()
+        _require_report(report, data)
     plan = Plan(
         folder=data,
         days=days,
@@ -111,6 +114,7 @@ def town(  # noqa: PLR0913 (each is an option)
         what_if=what_if,
         linked=npcs <= _LINKED,
         embedder=embedder,
+        given=_given(context),
         models_folder=folder_of(options),
         settings={} if language_model is None else _written_by(language_model),
     )
@@ -120,7 +124,7 @@ def town(  # noqa: PLR0913 (each is an option)
     def finish(outcome: Outcome) -> None:
         from reverie.town.ask import ask as ask_town
 
-        answers.extend(ask_town(outcome.play, question) for question in ask or ())
+        answers.extend(ask_town(outcome.play, question) for question in asked)
         truth = compare(outcome.play, people=_CHECKED, ask=_ASKED)
         found.append(truth)
         if report is not None:
@@ -152,13 +156,23 @@ def _written_by(language_model: str) -> dict[str, object]:
     return {"language_model": language_model, "summaries": "written"}
 
 
-def _require_report() -> None:
+def _given(context: typer.Context) -> tuple[str, ...]:
+    """Return which of the settings that a save fixes are in the command line."""
+    sources = {name: context.get_parameter_source(name) for name in ("npcs", "seed", "pace")}
+    return tuple(name for name, source in sources.items() if source and source.name != "DEFAULT")
+
+
+def _require_report(report: Path, data: Path) -> None:
     """Refuse before the town is played, not after."""
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
         msg = "the report needs matplotlib: pip install 'reverie[report]'"
         raise ConfigError(msg, setting="report")
+    from reverie.town.report import require_place
+    from reverie.town.run import MEMORY
+
+    require_place(report, data / MEMORY)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import msgspec
 from numpy.lib import format as npy
 
 from reverie.actors import commands as c
+from reverie.destinations import outside
 from reverie.exporting.fields import FIELDS, readme
 from reverie.exporting.files import FileFacts, Target, writing
 from reverie.exporting.rows import FILES, Row, Whole
@@ -59,7 +60,7 @@ def export(
 
     Args:
         self: whose memory.
-        path: a new name, or an empty folder.
+        path: a new name, or an empty folder, outside of the data folder.
         vectors: write the vectors, too (vectors.npy).
         unmask: write names and numbers of people as they were said, not as placeholders.
 
@@ -67,11 +68,13 @@ def export(
         What was written.
 
     Raises:
-        InvalidValueError: there is no such user, or something under this name.
+        InvalidValueError: there is no such user, or something under this name; or the path lies in
+            the data folder.
         MaskKeyMissingError: `unmask`, of a folder that was opened without its key.
         StorageError: it cannot be written.
     """
     rt, key = self._rt, self.key
+    path = outside(path, rt.path, "an export goes to a place outside of it")
     if unmask and rt.masks.is_on and not rt.masks.has_key:
         msg = "this data folder is masked: open it with its mask_key to export what is masked"
         raise MaskKeyMissingError(msg)
@@ -85,7 +88,7 @@ def export(
     whole = Whole(read_snapshot(found.state), errors)
     mask = "no" if not rt.masks.is_on else "unmasked" if unmask else "masked"
     shown = self.masking if mask == "unmasked" else None
-    with writing(Path(path)) as target:
+    with writing(path) as target:
         for name, rows in _files(self, whole, found, read["now"]):
             _write(target, name, rows, shown)
         if vectors:

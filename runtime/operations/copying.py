@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from reverie.destinations import outside
 from reverie.memory_graph.errors import (
     BackupError,
-    InvalidValueError,
     StorageFullError,
 )
 from reverie.memory_graph.events import JOURNAL_FORMAT
@@ -104,9 +104,8 @@ def backup(self: Runtime, dest: str | Path, *, progress: Progress | None = None)
     """
     self._require_open()
     root = place_of(dest)
-    if isinstance(root, LocalPlace) and root.path.resolve().is_relative_to(self.path.resolve()):
-        msg = f"{dest} lies in the data folder; keep backups on another disk"
-        raise InvalidValueError(msg, dest=str(dest))
+    if isinstance(root, LocalPlace):
+        outside(root.path, self.path, "keep backups on another disk")
     self.mind.language.save_usage()
     with ExitStack() as held:
         taken = held.enter_context(self.slots.cut(lambda: _take(self)))

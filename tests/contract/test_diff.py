@@ -8,8 +8,10 @@ from hypothesis import given, settings, strategies as st
 from support import DAY, START, Factory, Home, fact, writer
 
 from reverie import errors
-from reverie.memory_graph.diff import UserDiff, diff
+from reverie.memory_graph.diff import OwnerChange, UserDiff, diff
 from reverie.memory_graph.drafts import RelationDraft
+from reverie.memory_graph.nodes import Stay, User
+from reverie.memory_graph.profile import Profile
 from reverie.memory_graph.snapshot import decode_snapshot, encode_snapshot
 from reverie.memory_graph.state import UserMemory
 
@@ -25,7 +27,7 @@ def test_each_kind_of_difference_is_told(home: Home) -> None:
     world.checkpoint("a")
     home.clock.advance(DAY)
     ana.remember("Ana sold the bees.", replaces="m1")
-    ana.update("m2", importance=0.9, tags=["t"])
+    ana.update("m2", importance=0.9, tags=["t", "蜂"])
     ana.relate("Ana", "lives_in", "Rome", functional=True)
     ana.add("Hello there.", infer=False)
     old.search("上海")  # a reading is no difference
@@ -42,10 +44,7 @@ def test_each_kind_of_difference_is_told(home: Home) -> None:
     assert [(item.id, item.retired_why) for item in told.ended] == [("m1", "replaced by m3")]
     (change,) = told.changed
     assert (change.id, change.text) == ("m2", "Ana is tall.")
-    assert {k: tuple(v) if k == "importance" else v for k, v in change.fields.items()}[
-        "importance"
-    ] == (0.7, 0.9)
-    assert set(change.fields) == {"importance", "tags"}
+    assert change.fields == {"importance": (0.7, 0.9), "tags": ([], ["t", "蜂"])}
     assert [(r.head, r.predicate, r.tail) for r in told.relations_added] == [
         ("Ana", "lives_in", "Rome")
     ]
@@ -130,12 +129,40 @@ def test_groups_and_relationships_are_told(home: Home) -> None:
         ("Bo", "fear", None, 0.5),
         ("Bo", "trust", 0.1, 0.3),
     ]
-    assert told.owner["groups"] == ({}, {"guild": True}) or list(told.owner["groups"]) == [
-        {},
-        {"guild": True},
-    ]
+    assert told.owner.fields == {"groups": ({}, {"guild": True})}
     assert [item.text for item in found.of("group:guild").added] == ["The guild has met."]
     assert found.came == ("group:guild",)
+
+
+def test_what_is_noted_of_a_user_is_told_in_its_types(home: Home) -> None:
+    world = home.rt.world(home.world)
+    ana = world.user("安娜")
+    ana.remember("Before.")
+    world.group("guild").join("bo")
+    world.checkpoint("a")
+    guard = Profile(name="守卫", memories=3, ttl_s={"event": 60.0})
+    ana.set_profile(guard)
+    world.group("guild").join("安娜", history=True)
+    home.clock.advance(DAY)
+    world.group("guild").leave("bo")
+    found = world.diff("a")
+    assert found.of("安娜").owner == OwnerChange(
+        groups=({}, {"guild": True}), profile=(None, guard)
+    )
+    before, after = found.of("group:guild").owner.members or ({}, {})
+    assert before == {"bo": (Stay(START, 0),)}
+    assert after == {
+        "bo": (Stay(START, 0, START + DAY, 0),),
+        "安娜": (Stay(START, 0, history=True),),
+    }
+    world.checkpoint("b")
+    kept = world.diff("a", "b")
+    world.group("guild").leave("安娜")  # what was told does not change with the world
+    assert kept.of("安娜").owner.groups == ({}, {"guild": True})
+
+
+def test_each_field_of_a_user_can_differ() -> None:
+    assert {"id", *OwnerChange.__struct_fields__} == set(User.__struct_fields__)
 
 
 def test_unknown_tags_and_damage_are_told(home: Home) -> None:
@@ -180,7 +207,7 @@ def test_a_difference_accounts_for_every_memory(
     back = diff("ana", memory, before, limit=1000)
     assert {i.id for i in back.missing} == {i.id for i in told.added}
     assert diff("ana", memory, copy(memory)).is_empty
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=UserDiff).added == told.added
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=UserDiff) == told
 
 
 def blank(told: UserDiff) -> UserDiff:

@@ -208,3 +208,42 @@ def test_the_async_twin(runtime_factory: Factory) -> None:
             assert (told.verdict, told.limit) == ("shown", 3)
 
     asyncio.run(main())
+
+
+def test_what_a_group_knows_is_explained_to_its_members(home: Home) -> None:
+    world = home.rt.world(home.world)
+    ana, guild = world.user("安娜"), world.group("行会")
+    guild.observe("The guild bought the old mill.")  # before she joins: not hers
+    guild.join("安娜")
+    ana.remember("磨坊很旧。")
+    seen = guild.observe("行会要烧磨坊。", witnesses=["bo"])
+    for text in ("The guild keeps bees.", "The guild sells honey of its bees."):
+        guild.observe(text)
+    question = "行会要对磨坊做什么？"
+    for hit in ana.search(question, limit=10):
+        told = ana.why(question, hit.id, limit=10)
+        assert (told.verdict, told.item_id) == ("shown", hit.id)
+        assert told.item is not None
+        assert (told.item.text, told.item.group) == (hit.text, hit.group)
+        assert sums_up(told)
+    first = ana.search(question, limit=1)[0]
+    assert first.id == "group:行会/m2"
+    own = ana.why(question, "m1", limit=1)  # alone, she would be shown it
+    assert (own.verdict, [hit.id for hit in own.ahead]) == ("outranked", [first.id])
+    assert own.reasons[1].startswith(f"the last of them, {first.id}, is ")
+    asked = "Who sells honey of bees?"
+    shown = ana.search(asked, limit=1)[0].id
+    behind = ana.why(asked, "group:行会/m3", limit=1)
+    assert (behind.verdict, [hit.id for hit in behind.ahead]) == ("outranked", [shown])
+    assert (shown, behind.item_id) == ("group:行会/m4", "group:行会/m3")
+    assert shown in behind.reasons[1]
+    for who, item in (("安娜", "group:行会/m1"), ("bo", first.id), ("安娜", "group:none/m1")):
+        told = world.user(who).why(question, item, include_retired=True)
+        assert (told.verdict, told.item, told.item_id) == ("unknown", None, item)
+    # of an event that she also saw herself, her own memory stands for both
+    world.observe("行会要烧磨坊。", witnesses=["安娜"], event_id=seen.event_id)
+    double = ana.why(question, first.id, limit=10)
+    assert (double.verdict, double.reasons[1]) == ("outranked", "the same is shown as m2")
+    with pytest.raises(errors.UnknownMemoryError, match="a memory of a group"):
+        ana.relationships.move("bo", fear=0.2, memory_id=first.id)
+    assert ana.relationships.move("bo", fear=0.2, memory_id="m2")["fear"] > 0

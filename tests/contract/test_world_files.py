@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -483,6 +484,75 @@ def test_an_export_that_fails_leaves_the_old_file(
     assert path.read_bytes() == old
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data", "f"]
     assert tags_of(rt, "w") == []
+    factory.finish()
+
+
+def test_an_export_replaces_no_file_but_an_export(tmp_path: Path) -> None:
+    factory = Factory(tmp_path, None)
+    rt = factory(background=False)
+    rt.user("李娜", "w").remember("我住在上海。")
+    (tmp_path / "link").symlink_to(rt.path / "partitions")
+    (tmp_path / "inner").symlink_to(rt.path / "new")
+    before = {p: p.read_bytes() for p in rt.path.rglob("*.db")}
+    mine = (
+        rt.path / "partitions" / "p0000.db",
+        rt.path / "new.zip",
+        tmp_path / "none" / ".." / "data" / "new",
+        tmp_path / "link" / "p0000.db",
+        tmp_path / "inner",
+        rt.path,
+    )
+    for path in mine:
+        with pytest.raises(errors.InvalidValueError, match="lies in the data folder"):
+            rt.world("w").export(path)
+        with pytest.raises(errors.InvalidValueError, match="lies in the data folder"):
+            rt.user("李娜", "w").export(path)
+        with pytest.raises(errors.InvalidValueError, match="lies in the data folder"):
+            rt.backup(path)
+    assert {p: p.read_bytes() for p in rt.path.rglob("*.db")} == before
+    diary = tmp_path / "日记.txt"
+    diary.write_text("昨天下雨。")
+    with pytest.raises(errors.InvalidValueError, match=r"日记\.txt is there already"):
+        rt.world("w").export(diary)
+    assert diary.read_text() == "昨天下雨。"
+    (tmp_path / "empty").touch()
+    for name in ("empty", "f", "f"):
+        assert rt.world("w").export(tmp_path / name) == 1
+    with pytest.raises(errors.InvalidValueError, match="path"):
+        rt.world("w").export("a\x00b")
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    with pytest.raises(errors.ReverieError):
+        rt.world("w").export(tmp_path / "round" / "f")
+    factory.finish()
+
+
+def test_the_end_of_an_export_is_never_taken_for_one_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factory = Factory(tmp_path, None)
+    rt = factory(background=False)
+    rt.user("ana", "w").remember("Bees.")
+    slots, found, undo = rt._slots, list[str](), Slots._give_up
+
+    def other_thread(self: Slots, intent: Any) -> None:
+        """Take the lock at the moment at which it is given up."""
+        thread = threading.Thread(target=lambda: found.append(str(slots.lock.acquire(timeout=0.1))))
+        thread.start()
+        thread.join()
+        undo(self, intent)
+
+    class Under(set[str]):
+        def discard(self, operation: object) -> None:
+            thread = threading.Thread(target=rt.slots.unfinished, daemon=True)
+            thread.start()
+            thread.join(0.1)
+            found.append(str(thread.is_alive()))
+            super().discard(operation)
+
+    monkeypatch.setattr(Slots, "_give_up", other_thread)
+    monkeypatch.setattr(slots, "_under_way", Under())
+    rt.world("w").export(tmp_path / "f")
+    assert found == ["True", "False"]  # it waits from before the mark goes until the pin is gone
     factory.finish()
 
 
