@@ -36,7 +36,7 @@ from crash import audit, ops, report, writer
 from crash.client import SESSION, Client
 
 import reverie
-from reverie.actors import shard as shard_module
+from reverie.actors import requests
 from reverie.actors.lane import Transport
 from reverie.actors.shard import Shard
 from reverie.memory_graph.errors import RequestReusedError, ShardUnavailableError
@@ -326,7 +326,7 @@ def planted(bug: str | None) -> Iterator[None]:
             with mock.patch.object(Shard, "execute", _execute_reversed):
                 yield
         case "any-content":
-            with mock.patch.object(shard_module, "_fingerprint", return_value=b"the same"):
+            with mock.patch.object(requests, "fingerprint", return_value=b"the same"):
                 yield
         case _:
             yield
