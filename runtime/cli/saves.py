@@ -3,8 +3,6 @@ one file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +11,11 @@ import typer
 from reverie.cli import output
 from reverie.cli.opening import open_runtime
 from reverie.cli.options import UserOptions, with_options
+from reverie.cli.progress import bar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from reverie.diffing import WorldDiff
     from reverie.memory_graph.diff import Change, UserDiff
 
@@ -35,7 +36,7 @@ def diff(
 ) -> None:
     """Show what differs between two checkpoints of a world, or one and now: for each user (or
     --user) what was added (+), has ended (-), was changed (~), or is not there in the second."""
-    with open_runtime(options, background=False) as rt, _bar("users", quiet=options.json) as show:
+    with open_runtime(options, background=False) as rt, bar("users", quiet=options.json) as show:
         world = rt.world(options.world_name)
         found = world.diff(tag_a, tag_b, limit=limit, progress=show)
     if options.user is not None:
@@ -122,7 +123,7 @@ def export_world(
 
     It is checksummed and compressed, not encrypted: it holds what was remembered.
     """
-    with open_runtime(options, background=False) as rt, _bar("users", quiet=options.json) as show:
+    with open_runtime(options, background=False) as rt, bar("users", quiet=options.json) as show:
         users = rt.world(options.world_name).export(file, tag, progress=show)
     size_bytes = file.stat().st_size
     if options.json:
@@ -145,7 +146,7 @@ def import_world(
     """
     with (
         open_runtime(options, create=True, background=False) as rt,
-        _bar("users", quiet=options.json) as show,
+        bar("users", quiet=options.json) as show,
     ):
         world = rt.import_world(file, options.world, progress=show)
         users = len(world.users())
@@ -153,23 +154,6 @@ def import_world(
         output.emit({"file": file, "world": world.name, "users": users})
         return
     typer.echo(output.printable(f"world {world.name}: {users} users"))
-
-
-@contextmanager
-def _bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    notes = output.notes()
-    with Progress(
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=notes,
-        disable=quiet or not notes.is_terminal,
-        transient=True,
-    ) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 def register(app: typer.Typer) -> None:
