@@ -29,13 +29,17 @@ from reverie.models.chat_prompts import (
 )
 from reverie.models.prompts import PAIR_CHOICES, pair_prompt
 from reverie.models.protocol import ChatMessage, LanguageModel
-from reverie.models.rules.apart import apart, is_command, says_more
+from reverie.models.rules.apart import apart, is_command, is_loose, says_more
+from reverie.models.rules.compare import differs_in_mood
 from reverie.models.rules.decide import AMBIGUOUS
-from reverie.models.rules.reading import Said, read
+from reverie.models.rules.endings import stays
+from reverie.models.rules.reading import Said, is_unsaid, read
+from reverie.models.rules.sides import contrary, opposed
 
 PAIR_ADAPTER = "pair"
 MAX_PAIRS = 2  # of one decision; the memory that is meant is nearly always the first
 MAX_OFFERED = 10
+SURE_OF_ENDS = 0.99  # from which probability on an end and another statement may be the same
 DECISION_TOKENS = 24  # of a larger model's answer
 _OPERATIONS: dict[str, Operation] = {
     " same": "NOOP",
@@ -116,7 +120,7 @@ def offered(draft: MemoryDraft, known: Sequence[Known], *, floor: float, limit: 
     near: list[tuple[bool, float, Known]] = []
     for item in known:
         old = read(item.text, item.slot)
-        same_slot = new.slot is not None and new.slot == old.slot
+        same_slot = new.slot is not None and new.slot == old.slot and not is_loose(new)
         if (same_slot or item.similarity >= floor) and not apart(new, old):
             near.append((same_slot, item.similarity, item))
     near.sort(key=lambda found: (-found[0], -found[1]))
@@ -166,9 +170,12 @@ class PairDecider:
     def _chosen(self, new: Said, fits: list[_Fit]) -> Decision:
         """A repetition first: what is known already changes nothing. Then the surest change."""
         for fit in sorted(fits, key=lambda f: -f.share):
-            if fit.choice == " same" and not says_more(new, read(fit.item.text, fit.item.slot)):
+            if fit.choice == " same" and not _says_other(new, fit.item, fit.share):
                 return Decision("NOOP", fit.item.id, f"the model: same ({fit.share:.2f})")
-        changes = sorted((f for f in fits if f.choice != " same"), key=lambda f: -f.share)
+        changes = sorted(
+            (f for f in fits if f.choice != " same" and not _is_over(new, f)),
+            key=lambda f: -f.share,
+        )
         if not changes:
             return ADD
         if len(changes) > 1 and changes[0].share - changes[1].share < self._thresholds.lead:
@@ -178,6 +185,24 @@ class PairDecider:
         return Decision(
             _OPERATIONS[best.choice], best.item.id, f"the model: {word} ({best.share:.2f})"
         )
+
+
+def _says_other(new: Said, item: Known, share: float = 0.0) -> bool:
+    """Whether a statement is no repetition of a memory, whatever a model says: it names more, or
+    one of them says is over what the other says holds. Ends are told in words that the rules do
+    not know, too: where only one of them seems to tell one, a model is believed if it is sure."""
+    old = read(item.text, item.slot)
+    if says_more(new, old) or opposed(new.text, old.text):
+        return True
+    unlike = contrary(new.text, old.text) or differs_in_mood(new, old)
+    return unlike and share < SURE_OF_ENDS
+
+
+def _is_over(new: Said, fit: _Fit) -> bool:
+    """Whether a memory that a model calls ended is over by its own words."""
+    if fit.choice != " ended" or is_unsaid(new.text):
+        return False
+    return stays(new, read(fit.item.text, fit.item.slot))
 
 
 class ChatDecider:
@@ -220,7 +245,7 @@ class ChatDecider:
             msg = f"the model named memory {choice.id}, which it was not shown"
             raise ModelFailedError(msg)
         new = read(draft.text, draft.slot, draft.polarity)
-        if choice.op == "NOOP" and says_more(new, read(item.text, item.slot)):
+        if choice.op == "NOOP" and _says_other(new, item):
             return Decision("ADD", reason="the model calls it known, but it says more")
         return Decision(choice.op, item.id, f"the model: {choice.op.lower()}")
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 
-from reverie.models.rules.claims import KIN_PREDICATES, USER_LABELS, Claim
+from reverie.models.rules.claims import USER_LABELS, Claim
 from reverie.models.rules.names import chinese_names, english_names
+from reverie.models.rules.people import named_people, other_people, other_person, relations
 from reverie.models.rules.reading import Said
+from reverie.models.rules.sides import names_former, sides
 from reverie.models.rules.text import (
     MAX_CLAUSE_CHARS,
     MAX_SCAN_CHARS,
@@ -22,12 +24,16 @@ from reverie.models.rules.text import (
 
 MAX_STATEMENT_CHARS = 2 * MAX_CLAUSE_CHARS  # of a statement that is compared as a text
 
+# A request that stands: "wants to be called Ana".
+_REQUEST = r"to be (?:called|addressed|answered|reminded|told|known)\b"
 _UNREAL = re.compile(
-    r"\b(?:would (?:like|love|hate|prefer|rather)|wants? to|wish(?:es)?|hopes?|hoping|dreams? of"
-    r"|might|may|could|maybe|perhaps|probably|if|unless|considers?|considering|contemplat\w+"
+    rf"\b(?:would (?:like|love|hate|prefer|rather)(?! {_REQUEST})"
+    rf"|wants? to(?! {_REQUEST.removeprefix('to ')})|wish(?:es)?|hopes?|hoping|dreams? of"
+    r"|might|(?-i:may)|could|maybe|perhaps|probably|if|unless|considers?|considering|contemplat\w+"
     r"|(?:is )?thinking (?:about|of)|thinks? (?:about|of)|toying with|unsure|undecided|tempted"
     r"|in case|some ?day|one day)\b"
-    r"|想|希望|考虑|可能|也许|或许|如果|要是|假如|万一|犹豫|说不定|有一天|将来|以后",
+    r"|(?<![思理梦联猜幻])想(?![念起到法象了])|希望|考虑|可能|也许|或许|如果|要是|假如|万一|犹豫|说不定"
+    r"|有一天|将来|以后",
     re.IGNORECASE,
 )
 # A text that gives orders about memory or about the one who reads it; it states nothing.
@@ -47,6 +53,19 @@ _COMMAND = re.compile(
     r"|你现在是|新的?指令|系统(?:提示|消息|指令)",
     re.IGNORECASE,
 )
+# An old statement that a wish, or the end of one, may be about.
+_WISHED = re.compile(
+    r"\b(?:wants?|wish\w*|would|hopes?|aims?|asked for|likes? to|needs?|plans?|intends?|goal"
+    r"|dreams?|reminder|decided)\b"
+    r"|想|要|希望|愿望|目标|打算|决定|计划|提醒|找|喜欢用|喜欢.*的",
+    re.IGNORECASE,
+)
+_ROLES = frozenset({"teacher", "doctor", "roommate", "neighbour", "colleague"})
+_COMING = re.compile(
+    r"\b(?:is|are) (?:\w+ly |now )?(?:going|flying|travell?ing|driving|heading|on the way|sailing"
+    r"|riding|walking) to\b"
+    r"|前往|正?在?去.{1,8}的?路上|要去"
+)
 _WISHES = frozenset({"goal", "wants", "needs"})
 _STANDINGS = frozenset({"state", "event", "plans", "does", "retracted"})
 
@@ -54,6 +73,12 @@ _STANDINGS = frozenset({"state", "event", "plans", "does", "retracted"})
 def is_command(text: str) -> bool:
     """Return whether a text orders memory or its reader about instead of stating something."""
     return bool(_COMMAND.search(text[:MAX_SCAN_CHARS]))
+
+
+def is_loose(said: Said) -> bool:
+    """Return whether the slot of a statement says nothing of what it is about: any event is in the
+    slot of events."""
+    return said.claim is not None and said.claim.predicate in _STANDINGS
 
 
 @remembered
@@ -76,9 +101,10 @@ def says_more(new: Said, old: Said) -> bool:
     recognised as one.
     """
     known = fold(old.text)
-    return not (
-        new.numbers <= old.numbers and all(_stands_in(name, known) for name in names_of(new.text))
-    )
+    former = sides(new.text).former  # what it says is over it may well name
+    named = (name for name in names_of(new.text) if not key_words(name) <= former)
+    counts = new.numbers - {word for word in former if word.isdigit()}
+    return not (counts <= old.numbers and all(_stands_in(name, known) for name in named))
 
 
 def _stands_in(name: str, text: str) -> bool:
@@ -95,14 +121,23 @@ def apart(new: Said, old: Said) -> bool:
     if is_command(new.text):
         return True
     a, b = new.claim, old.claim
-    if is_unreal(new.text) and not (b is not None and (b.future or b.about.group == "plan")):
-        return not is_unreal(old.text) and not (b is not None and b.predicate in _WISHES)
+    if names_former(new.text, old.text) and not _strangers(a, b):
+        return False
+    wish = is_unreal(new.text) and not sides(new.text).ends  # an ended wish is none
+    if wish and not (b is not None and (b.future or b.about.group == "plan")):
+        if is_unreal(old.text) or _WISHED.search(old.text):
+            return a is not None and b is not None and other_person(a, b)
+        return not (b is not None and b.predicate in _WISHES)
     if a is None or b is None:
         return False
-    if a.owner != b.owner:
-        return _other_people(a.owner, b.owner) and not _mentioned(new, old)
-    if a.future and not a.ended and not b.future and b.about.group != "plan":
+    if other_person(a, b):
         return True
+    if a.owner != b.owner:
+        return other_people(a, b) and not _mentioned(new, old) and not _of_one_matter(new, old)
+    sure = a.explicit or not is_chinese(new.text)  # 会 and 要 are no future by themselves
+    sure = sure and not _WISHED.search(old.text)
+    if sure and a.future and not a.ended and not b.future and b.about.group != "plan":
+        return not new.text.startswith("The ")  # "will be held in the garden"
     return (
         a.slot == b.slot
         and a.predicate not in _STANDINGS
@@ -112,8 +147,42 @@ def apart(new: Said, old: Said) -> bool:
         and a.polarity == b.polarity
         and bool(a.key and b.key)
         and not _same_thing(a, b)
+        and not (_behind(a) & _behind(b))
+        and not (a.detail in _ROLES and _is_the_one(a) and _is_the_one(b))
+        and not (_COMING.search(new.text) and _COMING.search(old.text))
+        and not (a.predicate == "visited" and not (a.past or b.past))  # goes to a school
         and (new.numbers == old.numbers)
     )
+
+
+def _strangers(a: Claim | None, b: Claim | None) -> bool:
+    if a is None or b is None or (a.owner == b.owner and not other_person(a, b)):
+        return False
+    return relations(a.text) != relations(b.text)
+
+
+def _is_the_one(claim: Claim) -> bool:
+    """Whether a text says who fills a role ("X's teacher is Ana"), not that somebody does."""
+    return (
+        re.search(
+            r"'s \w+ (?:is|was) |\bhas [A-Z]\w+ as \w|的[\u4e00-\u9fff]{1,4}[是叫]", claim.text
+        )
+        is not None
+    )
+
+
+def _behind(claim: Claim) -> frozenset[str]:
+    """The words after the object, and its name: "at home" of "has a piano at home"."""
+    return key_words(claim.text.partition(claim.object)[2]) | key_words(claim.extra)
+
+
+def _of_one_matter(new: Said, old: Said) -> bool:
+    """Whether two statements name the same people and share most words, whatever was read as their
+    subjects: "the colour of Ana's car", "Ana's car"."""
+    if named_people(new.text) != named_people(old.text) or names_of(new.text) != names_of(old.text):
+        return False
+    shared = len(new.words & old.words)
+    return shared > 1 and 2 * shared >= min(len(new.words), len(old.words))
 
 
 def _mentioned(new: Said, old: Said) -> bool:
@@ -138,13 +207,3 @@ def _same_thing(a: Claim, b: Claim) -> bool:
     if is_chinese(a.object) and is_chinese(b.object):
         return 2 * len(shared) > min(len(a.key), len(b.key))
     return bool(shared)
-
-
-def _other_people(a: str, b: str) -> bool:
-    """Whether two subjects are different people; a thing of somebody's may stand for them."""
-    shorter, longer = sorted((a, b), key=len)
-    if not longer.startswith(shorter + "'s "):
-        return True
-    return longer.removeprefix(shorter + "'s ").split(" ")[0] in KIN_PREDICATES or any(
-        longer.endswith(word) for word in (" partner", " manager")
-    )

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 
 from reverie.models.rules.apart import MAX_STATEMENT_CHARS, is_unreal
-from reverie.models.rules.claims import KIN_PREDICATES, USER_LABELS, slot_subject
+from reverie.models.rules.claims import KIN_PREDICATES, USER_LABELS, Claim, slot_subject
 from reverie.models.rules.phrases import subject_of
-from reverie.models.rules.reading import Said
+from reverie.models.rules.reading import Said, is_unsaid, told_in
+from reverie.models.rules.sides import sides
 from reverie.models.rules.text import fold, is_chinese, key_words, numbers, remembered
 from reverie.models.rules.vocab import BASES, NATIONALITIES, PASTS
 
@@ -20,7 +21,7 @@ _OVER = r"no longer|any ?more|any longer|(?:has |have )?(?:stopped|quit|ceased|g
 # "not ... any more" denies once: what only comes after another word is not counted here.
 _DENIAL = re.compile(
     r"\b(?:no longer|(?:has |have )?(?:stopped|quit|ceased|given up|gave up)|not|never|no|cannot|without|nor|neither)\b|n't\b"
-    r"|不(?![错但仅过同久少得只可论])|没(?!关系|问题)|戒(?:掉|了)|停止",
+    r"|(?<!最)不(?![错但仅过同久少得只可论])|没(?!关系|问题)|戒(?:掉|了)|停止",
     re.IGNORECASE,
 )
 _IS_OVER = re.compile(rf"\b(?:{_OVER})\b|不再|再也不|已经不|[不没].*了[。！]?$", re.IGNORECASE)
@@ -33,6 +34,7 @@ _DENIALS = key_words(
 # Characters that say how, not what; 有 and 是 too, since "has no" is 没有.
 HAN_FILLERS = frozenset("不没有再也了现在已经早就常总很会的是着呢吧啊每都去还用户这那个1")
 _THEIRS = re.compile(r"User's ")
+_USER = re.compile(r"\b[Uu]ser\b|用户")
 HAN_LEADS = "已经终于又刚就都也很正在现仍还的"  # characters between a Chinese subject and its verb
 _INSTEAD = re.compile(r"\binstead\b(?! of)", re.IGNORECASE)
 MAX_SWAPPED = 2  # words of a statement that another may have in their place
@@ -159,6 +161,13 @@ _GONE = re.compile(
     r"|被(?:人)?(?:赶走|赶跑|消灭|打败|拆|烧毁|烧|偷|抢|毁|砍|没收|撞坏)了?|消失了?|逃走了?|逃跑了?|不见了|塌了|没了",
     re.IGNORECASE,
 )
+_POSSESSED = re.compile(
+    r"\b(?:has|have|owns?|possesses)\b(?! (?:to\b|been\b|\w+ed\b))|有", re.IGNORECASE
+)
+# What stands before a Chinese predicate and says when.
+_HAN_WHEN = re.compile(
+    "[上下这本]个?(?:月|周|星期)|今年|去年|明年|[今昨前]天|最近|现在|目前|如今|终于|后来|已经|早就|这阵子|春天|夏天|秋天|冬天|[，。]"
+)
 _THERE = re.compile(r"^(?:there (?:is|are)|[^，。]{1,8}有)", re.IGNORECASE)
 _MANY_VALUED = frozenset(
     "likes speaks allergic_to met visited gave found born_in studied studied_at skilled_in learning".split()
@@ -185,15 +194,38 @@ def denied(new: Said, old: Said) -> str:
     if is_unreal(new.text) or is_unreal(old.text) or is_chinese(new.text) != is_chinese(old.text):
         return ""
     now, before = is_denied(new.text), is_denied(old.text)
+    if is_unsaid(new.text):
+        same = is_denied(told_in(new.text)) == before and _bare(new) == _bare(old)
+        return "DELETE" if same else ""
     if now == before:
         return ""
     left, right = _bare(new), _bare(old)
     if not left or not right:
         return ""
+    if not now and sides(new.text).ends:
+        return ""  # it ends what is over: said once more
     if left == right:
-        return "DELETE" if now else "UPDATE"
+        # What one has not is nothing to keep; that one does not trust, or cannot swim, is news.
+        news = not (_IS_OVER.search(new.text) or _POSSESSED.search(old.text))
+        return "DELETE" if now and not news else "UPDATE"
+    if now and not left & right <= sides(old.text).current:
+        return ""  # the old statement itself says that it is over
     over = now and (_IS_OVER.search(new.text) or _ANY.search(new.text))
-    return "DELETE" if over and left < right and _verb_shared(new, old) else ""  # said in part
+    in_part = over and left < right and _verb_shared(new, old) and _same_subject(new, old)
+    return "DELETE" if in_part else ""
+
+
+def _same_subject(new: Said, old: Said) -> bool:
+    """Whether a denial is of the one whom the old statement is about."""
+    if is_chinese(new.text):
+        match = _DENIAL.search(new.text)
+        head = _HAN_WHEN.sub("", new.text[: match.start()] if match else "").rstrip(HAN_LEADS)
+        told = _HAN_WHEN.sub("", old.text)
+        return told.startswith(head) and not re.match("的|家(?!里)", told[len(head) :])
+    if bool(_USER.search(new.text)) != bool(_USER.search(old.text)):
+        return False
+    one, other = subject_of_statement(new), subject_of_statement(old)
+    return one == other or not (one and other)
 
 
 def _bare(said: Said) -> frozenset[str]:
@@ -263,6 +295,8 @@ def instead(new: Said, old: Said) -> bool:
         return False
     if is_chinese(new.text) or is_denied(new.text) or is_denied(old.text) or _is_past(old.text):
         return False
+    if not _same_subject(new, old):
+        return False
     left, right = new.words - old.words - _MARKERS, old.words - new.words
     shared = new.words & old.words
     return 0 < len(left) <= MAX_SWAPPED and 0 < len(right) <= MAX_SWAPPED <= len(shared)
@@ -314,11 +348,37 @@ def turned(new: Said, old: Said) -> bool:
     for state, event in _TURN_PATTERNS:
         before, after = state.search(old.text), event.search(new.text)
         if before and after and not event.search(old.text):
+            if _of_another(new.text[after.end() :], old.text[before.end() :]):
+                continue
             if not is_chinese(new.text):
                 return True
             heads = (old.text[: before.start()], new.text[: after.start()])
             one, other = (head.rstrip(HAN_LEADS) for head in heads)
             if one and one == other:
+                return True
+    return False
+
+
+_AGAINST = re.compile(r"\b(?:with|against) (?P<o>[^,;.]+)")
+_WHERE = re.compile(
+    r"\b(?:in|at|inside|under|from|out of) (?:the |an? )?(?!night|morning|evening|end|spring|summer|autumn|winter)(?P<o>[^,;.]+)"
+)
+
+
+def _of_another(new: str, old: str) -> bool:
+    """Whether what follows a state and what follows its end name with whom or where, and not the
+    same: peace with one does not end the war against another."""
+    if is_chinese(new + old):
+        rests = [
+            frozenset(text) - HAN_FILLERS - frozenset("在于了里中。！，出从") for text in (new, old)
+        ]
+        named, known = rests
+        return min(map(len, rests)) > 1 and not (named <= known or known <= named)
+    for pattern in (_AGAINST, _WHERE):
+        one, other = pattern.search(new), pattern.search(old)
+        if one and other:
+            named, known = key_words(one["o"]), key_words(other["o"])
+            if not (named <= known or known <= named):
                 return True
     return False
 
@@ -401,7 +461,18 @@ def gone(new: Said, old: Said) -> bool:
     head = _head(old)
     if re.search(r"\band\b|和|、", old.text):  # one of several is gone
         return False
+    if had and b is not None and not _is_of(new.text, b):
+        return False
     return bool(thing) and thing <= old.words and bool(key_words(head) & thing)
+
+
+def _is_of(text: str, claim: Claim) -> bool:
+    """Whether what a text says is gone may be what the subject of a claim has: theirs, or nobody's
+    by name."""
+    if is_chinese(text):
+        return text.startswith(claim.subject)
+    whose = re.match(r"(?P<owner>.+?)'s ", text)
+    return whose is None or slot_subject(whose["owner"]) == claim.owner
 
 
 def _head(old: Said) -> str:
@@ -409,3 +480,13 @@ def _head(old: Said) -> str:
     if old.claim is not None and old.claim.predicate != "state":
         return old.claim.object + " " + old.claim.extra
     return _THERE.sub("", old.text)
+
+
+def common(one: str, other: str) -> str:
+    """Return the longest common beginning of two texts."""
+    count = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return one[:count]

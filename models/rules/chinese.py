@@ -81,7 +81,7 @@ def _noun_claims(f: Frame, clause: str) -> list[Claim]:
     )
     if f.noun in KIN:
         predicate, detail = KIN[f.noun]
-        name = f.name or (called["o"] if called and not f.negated else "")
+        name = f.name or (called["o"].rstrip("了") if called and not f.negated else "")
         if name and not re.search("(?:师|员|人|生)$", name):
             text = f"{f.owner}的{f.noun}叫{name}" if f.name else clause
             return [Claim(f.owner, predicate, name, text, detail=detail, tail_type="person")]
@@ -113,6 +113,8 @@ def _noun_claims(f: Frame, clause: str) -> list[Claim]:
         return [Claim(f.owner, "favourite", thing, clause, detail=m["w"])]
     if f.noun in ATTRIBUTES:
         predicate, detail = ATTRIBUTES[f.noun]
+        if predicate == "age":
+            thing = thing.removesuffix("岁").removesuffix("周")
         return [
             Claim(
                 f.owner,
@@ -187,9 +189,15 @@ def _from_rule(  # noqa: C901, PLR0912 - one branch per special predicate
     predicate, fields = rule.predicate, rule.fields
     o = (g.get("o") or g.get("o2") or "").strip().rstrip("了吧呢啊呀哦嘛的")
     polarity = -fields.get("polarity", 1) if f.negated else fields.get("polarity", 1)
-    if fields.get("interest") and g.get("neg"):
+    if (
+        (fields.get("interest") or predicate == "allergic_to")
+        and g.get("neg")
+        and not g.get("over")
+    ):
         polarity = -1
-    ended = f.ended or bool(fields.get("ended"))
+    ended = f.ended or bool(fields.get("ended")) or bool(g.get("over"))
+    if fields.get("interest") and g.get("neg") and clause.rstrip("。！").endswith("了"):
+        polarity, ended = 1, True  # what is over is the interest
     base: dict[str, Any] = {
         "polarity": polarity,
         "ended": ended,

@@ -4,70 +4,27 @@ from __future__ import annotations
 
 import re
 
-from reverie.models.rules.changes import moments
+from reverie.models.rules.apart import is_unreal
+from reverie.models.rules.changes import (
+    HAN_FILLERS,
+    is_denied,
+)
 from reverie.models.rules.claims import Claim
+from reverie.models.rules.people import named_people
 from reverie.models.rules.reading import Said
+from reverie.models.rules.sides import CARRIERS, contrary, sides
 from reverie.models.rules.standing import is_over
-from reverie.models.rules.text import fold, is_chinese, key_words
+from reverie.models.rules.text import fold, is_chinese, key_words, numbers
 
-# Stems and characters that only carry the predicate: they never make a statement a new one.
-_CARRIERS = key_words(
-    """allergic allergy love like enjoy adore hate dislike prefer favourite live reside move
-    relocate
-    based work job employed position wife husband spouse married marry partner have own drive keep
-    called live stand study degree graduate drink eat go play speak speaks fluent is manager boss
-    detest loathe fond fan keen stand can't bear home""",
-) | frozenset(
-    "对吃喝会过敏有个名字叫是在住的了养只条爱喜欢很最也1生活居住工作上班任职家人位员为热讨厌不非常特别"
+_LOOSE = frozenset({"state", "event", "plans", "does"})
+_MAY_NOT = re.compile(
+    r"\b(?:can(?:'t|not)|can not|mustn't|must not)\b|不能|不可以|不得", re.IGNORECASE
 )
-_ANTONYMS = [
-    frozenset(key_words(a) | key_words(b))
-    for a, b in (
-        pair.split("/")
-        for pair in """open/closed opens/closes alive/dead poisoned/clean locked/unlocked
-        trusts/distrusts
-        friendly/hostile friend/enemy ally/enemy safe/dangerous healthy/sick broken/repaired
-        hired/fired
-        loves/hates awake/asleep empty/full lit/dark rich/poor peace/war enabled/disabled
-        free/imprisoned up/down raised/lowered hot/cold calm/angry frozen/thawed loyal/disloyal
-        online/offline visible/hidden allowed/forbidden legal/illegal guilty/innocent present/absent
-        happy/sad strong/weak clean/dirty wild/tame lost/found busy/free sharp/blunt wet/dry
-        abandoned/inhabited hopeful/hopeless brave/cowardly
-        wounded/healed healthy/ill broken/fixed employed/unemployed pregnant/postpartum""".split()
-    )
-]
-# Words of which a thing or person is one at a time.
-_SCALES = tuple(
-    key_words(words)
-    for words in (
-        "friendly neutral hostile wary indifferent suspicious loyal disloyal kind unfriendly",
-        "happy sad angry calm anxious content depressed cheerful",
-        "beginner novice intermediate advanced expert master",
-        "cold cool warm hot freezing",
-        "poor rich wealthy broke",
-        "thin slim fat overweight",
-        "weak strong",
-        "dirty clean filthy spotless",
-        "ruined intact destroyed standing",
-        "alone married single",
-    )
+_INSTEAD_OF_IT = re.compile(
+    r"\b(?:now|instead|new|changed|from now on|no longer)\b|现在|改|换|变|新|而是|不再",
+    re.IGNORECASE,
 )
-_MOVED = re.compile(
-    r"\b(?:(?:was|is|has been|been|got|gets) (?:now |just )?(?:moved|rescheduled|postponed"
-    r"|pushed(?: back)?|delayed|shifted|brought forward|changed)"
-    r"|(?:moved|rescheduled|postponed|pushed back|delayed|shifted) (?:the|their|his|her"
-    r"|User's))\b(?=.* (?:to|until|till|by) )|(?:改到|推迟到|提前到|延期到|挪到)",
-)
-_OFF = re.compile(
-    r"\b(?:is|are) off(?= *[.!]*$)|\b(?:won't|will not) (?:happen|take place|go ahead)\b"
-    r"|\bfell through\b|"
-    r"\b(?:was|is|has been|been|got) (?:cancelled|canceled|called off)\b|\b(?:cancelled"
-    r"|canceled|called off) (?:the|their|his|her)\b|取消"
-)
-_COMING = re.compile(
-    r"\b(?:is|are) (?:\w+ly )?(?:going|flying|travell?ing|driving|heading|visiting)\b"
-)
-_FRESH = re.compile(r"\b(?:again|now|once more|these days|restored)\b|再次|又|现在|已经|恢复")
+_AIMS = frozenset({"quest", "dream", "hobby", "major"})
 _MEAT = re.compile(r"\b(?:meat|chicken|beef|pork|steak|fish|bacon|burgers?)\b|肉|鱼")
 _MEATLESS = frozenset(
     {
@@ -96,6 +53,7 @@ _LASTING = re.compile(r"\bsince\b|\bfor (?:\w+ )?(?:years|months|weeks)\b|了")
 _WHO = frozenset(
     {"partner", "manager", "name", "attribute", "age", "birthday", "email", "phone", "allergic_to"}
 )
+MIN_VAGUE_WORDS = 3  # of a habit that is over where all of it is named: "writes" is any writing
 MAX_ROLE_WORDS = 3  # by which two namings of one person may differ; a Han character is a word
 _STANDINGS = (
     ("marr", "married"),
@@ -123,6 +81,9 @@ def says_the_same(new: Said, old: Said) -> bool:
         or a.owner != b.owner
         or a.polarity != b.polarity
         or a.ended != b.ended
+        or contrary(new.text, old.text)
+        or differs_in_mood(new, old)
+        or (not a.key and fold(a.object) != fold(b.object))  # "is on", "is new"
     ):
         return False
     counts = [
@@ -132,6 +93,7 @@ def says_the_same(new: Said, old: Said) -> bool:
     if (
         all(counts)
         or not new.numbers <= old.numbers
+        or ("半" in new.numbers) != ("半" in old.numbers)
         or (a.future != b.future and not (a.explicit and b.explicit))
     ):
         return False
@@ -144,13 +106,64 @@ def says_the_same(new: Said, old: Said) -> bool:
         return False
     if a.ended and b.ended and a.key == b.key:
         return kindred
-    if a.slot == b.slot and a.key == b.key and a.predicate in _WHO and a.explicit and b.explicit:
+    named = a.tail_type != "none" and b.tail_type != "none"  # not only "a wife"
+    if (
+        named
+        and a.slot == b.slot
+        and a.key == b.key
+        and a.predicate in _WHO
+        and a.explicit
+        and b.explicit
+    ):
         # One person in one role, under another word for the role ("wife", "spouse").
-        return a.extra in {"", b.extra} and len(new.words - old.words) <= MAX_ROLE_WORDS
-    left = new.words - old.words - _CARRIERS
-    if a.predicate in {"state", "event", "plans", "does"}:
+        roles = new.words - old.words - frozenset("了换成变改")
+        return a.extra in {"", b.extra} and len(roles) <= MAX_ROLE_WORDS
+    left = new.words - old.words - CARRIERS
+    if a.predicate == "partner":
+        left |= key_words(a.extra) - old.words  # "married" is the verb, and the news
+    if a.predicate in _LOOSE and b.predicate in _LOOSE and not _begins_alike(new, old):
+        return False
+    if a.predicate in _LOOSE:
         left = new.words - old.words - {"stand", "go", "be", "都", "去", "会", "在"}
     return kindred and not left
+
+
+def _begins_alike(new: Said, old: Said) -> bool:
+    """Whether the first word of what an English statement says of its subject stands in the other:
+    "missed a concert of a choir" holds all words of "is in a choir"."""
+    if named_people(new.text) != named_people(old.text):
+        return False
+    if old.claim is None or is_chinese(old.text):
+        return True
+    for word in old.text.partition(old.claim.subject)[2].split():
+        if key := key_words(word) - _LIGHT:
+            return key <= new.words
+    return True
+
+
+# English words that say how or where to, not what.
+_LIGHT = key_words(
+    """really very always still just much quite also usually often over up out down off away back
+    around together about regularly mostly generally normally particularly especially every day
+    no longer not never doesn't isn't hasn't don't"""
+)
+
+
+def differs_in_mood(new: Said, old: Said) -> bool:
+    """Return whether only one denies, wishes or tells of the past, as far as no claim says so.
+
+    Likes and dislikes carry their denial in the claim; "cannot eat" is an allergy."""
+    a, b = new.claim, old.claim
+    if a is None or b is None:
+        return False
+    if is_denied(new.text) != is_denied(old.text) and not (
+        sides(new.text).ends and sides(old.text).ends
+    ):
+        bound = _MAY_NOT.search(new.text) or _MAY_NOT.search(old.text)
+        if not bound and a.about.group != "taste":
+            return True
+    loose = not (a.explicit and b.explicit and a.about.group == "taste")
+    return loose and is_unreal(new.text) != is_unreal(old.text)
 
 
 def another_value(new: Said, old: Said) -> bool:
@@ -160,8 +173,10 @@ def another_value(new: Said, old: Said) -> bool:
         return _same_but_count(new, old)
     if a.ended or b.ended or a.polarity < 0 or b.polarity < 0 or a.future or b.future:
         return False
-    if is_over(a):
+    if is_over(a) or (sides(new.text).ends and new.text == a.text):
         return False
+    if _is_aim(a) and not _INSTEAD_OF_IT.search(new.text):
+        return False  # one of several, perhaps
     if b.past and not b.changed and not _LASTING.search(b.text):
         return False  # "once lived in Chile" was over before
     if a.predicate == "diet":
@@ -172,9 +187,21 @@ def another_value(new: Said, old: Said) -> bool:
         return _partner_changed(a, b)
     if a.predicate == "name" and (a.key & b.key):
         return False
-    if fold(a.object) == fold(b.object):
-        return False
-    return not (a.key and a.key <= b.key)
+    return not _same_value(a, b)
+
+
+def _is_aim(a: Claim) -> bool:
+    return a.predicate == "goal" or (a.predicate == "attribute" and a.detail in _AIMS)
+
+
+def _same_value(a: Claim, b: Claim) -> bool:
+    """Whether two values of a slot may be one, or one of them was read with a word too many."""
+    if fold(a.object) == fold(b.object) or (a.key and a.key <= b.key):
+        return True
+    if a.predicate == "age":
+        return numbers(a.object) == numbers(b.object)  # 29岁, 29
+    place = a.predicate in {"lives_in", "works_at", "studies_at"}
+    return place and is_chinese(a.object) and b.object in a.object
 
 
 def _another_job(a: Claim, b: Claim) -> bool:
@@ -331,7 +358,7 @@ _QUIT = re.compile(
     r"(?:quit|gave up|stopped|dropped|cancelled|canceled) (?:the |their |his "
     r"|her )?(?P<o>[^,;]{2,40}?)(?= in\b| last\b| because\b|$)"
 )
-_PLAN_WORDS = key_words(
+PLAN_WORDS = key_words(
     "plan plans planning trip book booked visit visiting travel run running attend"
     " next week month year flight flying fly travelling"
 )
@@ -376,12 +403,14 @@ def _ends(new: Said, old: Said) -> str:
         return "UPDATE"
     states_more = bool(a.former) or bool(
         re.search(
-            r"\bswitched to\b|\bnow (?!\w*$)|\bbut\b|\binstead\b|\band (?:is|has|now|joined)\b"
+            r"\bswitched to\b|\bnow (?!\w*$)|\bbut\b(?! not| no longer| it\b| that\b)|\binstead\b"
+            r"|\band (?:is|has|now|joined)\b(?! not| no )"
             r"|改|换成|而是|现在(?![已经也]*[不没])",
             new.text,
         )
     )
     cross = a.predicate != b.predicate and a.about.group == "taste"
+    cross = cross and not {a.predicate, b.predicate} <= {"likes", "prefers"}
     return "UPDATE" if states_more or cross else "DELETE"
 
 
@@ -390,14 +419,26 @@ def _ends_object(a: Claim, b: Claim) -> bool:
     left, right = _object(a), _object(b)
     if not left or not right:
         return False
-    if a.predicate == "has_pet" and a.extra and b.extra and fold(a.extra) != fold(b.extra):
+    if a.predicate == "has_pet" and b.extra:
+        extra = a.extra
+        if not extra and is_chinese(a.text):
+            named = re.search(f"{re.escape(a.object)}(?P<n>[^了，。！]{{1,4}})", a.text)
+            extra = named["n"] if named else ""
+        if extra and fold(extra) != fold(b.extra):
+            return False
+    if a.predicate == "has_pet" and a.extra and fold(a.extra) not in fold(b.text):
         return False
     if left == right:
         return True
     if a.about.group == "plan" or b.about.group == "plan":
-        left -= _PLAN_WORDS
-        right -= _PLAN_WORDS
-        return bool(left) and (left <= right or (bool(right) and right <= left))
+        left -= PLAN_WORDS
+        right -= PLAN_WORDS
+        loose = not (a.explicit or b.explicit)
+        if loose and is_chinese(a.text) and _han_left(a.text, b.text):
+            return False
+        sure = (a.explicit and b.explicit) or len(right) >= MIN_VAGUE_WORDS
+        vaguer = bool(right) and right <= left and sure
+        return bool(left) and (left <= right or vaguer)
     if a.about.group == "having":
         # the last word is the thing, a name before it the make: "Civic" ends "Honda Civic"
         return left < right and bool(left & key_words(b.object.split(" ")[-1]))
@@ -406,65 +447,7 @@ def _ends_object(a: Claim, b: Claim) -> bool:
     return False
 
 
-def rescheduled(new: Said, old: Said) -> str:
-    """Return "UPDATE" where `new` moves the appointment that `old` is, "DELETE" where it is off."""
-    moved, off = bool(_MOVED.search(new.text)), bool(_OFF.search(new.text))
-    b = old.claim
-    coming = b is not None and b.predicate == "visited" and _COMING.search(old.text)
-    if not (moved or off) or (b is None and not moments(old.text)):
-        return ""
-    if b is not None and (b.ended or not (b.about.group == "plan" or coming or moments(old.text))):
-        return ""
-    cut = (_MOVED if moved else _OFF).search(new.text)
-    if cut is None:
-        return ""
-    before, after = new.text[: cut.start()], new.text[cut.end() :]
-    topic = (
-        before
-        if len(key_words(before))
-        else re.split(r" (?:to|until|till|on|from) ", after, maxsplit=1)[0]
-    )
-    every = (
-        key_words(topic)
-        - key_words("cancelled moved meeting's plan plans")
-        - frozenset("和跟与的把议预约排行程活动计划")
-    )
-    words = every - _PLAN_WORDS or every
-    return ("UPDATE" if moved else "DELETE") if words and words <= old.words else ""
-
-
-def opposite_state(new: Said, old: Said) -> bool:
-    """Whether `new` says the opposite of `old` of the same thing, in the same words otherwise."""
-    a, b = new.claim, old.claim
-    if a is None or b is None or a.owner != b.owner or b.ended or a.ended:
-        return False
-    loose = {"state", "event", "plans", "does", "works_as"}
-    if (
-        a.predicate == "event"
-        and b.predicate == "state"
-        and _FRESH.search(new.text)
-        and is_chinese(new.text)
-    ):
-        return not _noun_like(b.object) and len(a.object) <= 6  # noqa: PLR2004 - a few words
-    if a.predicate not in loose or b.predicate not in loose:
-        return False
-    markers = key_words("again now finally still once more today")
-    left, right = new.words - old.words - markers, old.words - new.words - markers
-    if len(left) == len(right) == 1:
-        pair = frozenset(left | right)
-        if pair in _ANTONYMS or any(pair <= scale for scale in _SCALES):
-            return True
-    if a.predicate == b.predicate == "state" and left and _FRESH.search(new.text):
-        thing = new.text[:4].lower() == "the " or is_chinese(new.text)
-        return thing and not _noun_like(a.object) and not _noun_like(b.object) and len(left) <= 2  # noqa: PLR2004 - a few words
-    return False
-
-
-def _noun_like(state: str) -> bool:
-    return bool(
-        re.match(
-            r"(?:the|an?|in|at|on|near|from|under|made|called|named|owned|located|built) ?\b"
-            r"|.*\bof\b|(?:一|在)",
-            state,
-        )
-    )
+def _han_left(new: str, old: str) -> bool:
+    """Whether a Chinese text has characters of its own beside those that end something."""
+    ends = HAN_FILLERS | frozenset("停取消放弃止想要打算去来再从，。！")
+    return bool(key_words(new) - key_words(old) - ends)

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from reverie.memory_graph.drafts import Decision, Known, MemoryDraft
 from reverie.memory_graph.errors import InvalidValueError
-from reverie.models.rules.apart import MAX_STATEMENT_CHARS, apart, is_command, names_of
+from reverie.models.rules.apart import (
+    MAX_STATEMENT_CHARS,
+    apart,
+    is_command,
+    names_of,
+)
+from reverie.models.rules.appointments import rescheduled
 from reverie.models.rules.changes import (
     HAN_FILLERS,
     another_holder,
@@ -23,14 +29,16 @@ from reverie.models.rules.changes import (
 )
 from reverie.models.rules.compare import (
     another_value,
+    differs_in_mood,
     flipped,
-    opposite_state,
-    rescheduled,
     says_the_same,
 )
-from reverie.models.rules.endings import ended_by_deed
-from reverie.models.rules.reading import Said, read, readings
-from reverie.models.rules.text import fold, is_chinese
+from reverie.models.rules.endings import ended_by_deed, stays
+from reverie.models.rules.people import named_people, other_person
+from reverie.models.rules.reading import Said, is_unsaid, read, readings
+from reverie.models.rules.sides import contrary, sides
+from reverie.models.rules.states import opposite_state
+from reverie.models.rules.text import fold, is_chinese, key_words
 
 ADD = Decision("ADD", reason="nothing known about this")
 COMMAND = Decision("ADD", reason="an order, which changes nothing")
@@ -72,6 +80,7 @@ class RulesDecider:
         said = readings(draft.text, draft.slot, draft.polarity)
         new = said[0]
         olds = [(item, read(item.text, item.slot)) for item in known]
+        olds = [(item, old) for item, old in olds if not _of_others(new, old)]
         for item, old in olds:
             if says_the_same(new, old) or self._near(new, old, item):
                 return Decision("NOOP", item.id, "says the same")
@@ -80,6 +89,15 @@ class RulesDecider:
             found = self._change(part, olds)
             if found != ADD:
                 break
+        return self._kept_whole(found, draft.text)
+
+    @staticmethod
+    def _kept_whole(found: Decision, text: str) -> Decision:
+        """An end that says what holds instead is an update: a deletion would lose that."""
+        if is_unsaid(text) and found.op == "UPDATE":
+            return Decision("DELETE", found.target, found.reason)
+        if found.op == "DELETE" and not is_unsaid(text) and sides(text).goes_on:
+            return Decision("UPDATE", found.target, found.reason)
         return found
 
     def _change(self, new: Said, olds: Sequence[tuple[Known, Said]]) -> Decision:
@@ -102,6 +120,14 @@ class RulesDecider:
                 fits.append((item, "DELETE", "is gone"))
             elif turned(new, old) or (opposite_state(new, old) and not other_moment(new, old)):
                 fits.append((item, "UPDATE", "says the opposite"))
+        kept = {item.id for item, old in olds if stays(new, old)}
+        later = {item.id for item, old in olds if other_moment(new, old)}
+        fits = [
+            (item, op, why)
+            for item, op, why in fits
+            if not (item.id in kept and (op == "DELETE" or why == "was moved"))
+            and not (item.id in later and op == "DELETE")
+        ]
         if fits:
             return _only(fits, {item.id: old for item, old in olds}, new)
         values = [
@@ -130,17 +156,44 @@ class RulesDecider:
                 return False
             if a.explicit and a.key != b.key:
                 return False
-        if not _mostly_shared(new, old):
+            if not a.key and fold(a.object) != fold(b.object):
+                return False  # "is on", "is new"
+        if contrary(new.text, old.text) or differs_in_mood(new, old):
+            return False
+        if not (_mostly_shared(new, old) and _same_who(new, old)):
             return False
         return names_of(new.text) == names_of(old.text)
 
 
+# English words that say how or where to, not what.
+_LIGHT = key_words(
+    """really very always still just much quite also usually often over up out down off away back
+    around together about regularly mostly generally normally particularly especially every day"""
+)
+
+
 def _mostly_shared(new: Said, old: Said) -> bool:
-    """Whether `new` has hardly a word of its own: short texts are near for their form alone."""
-    left = new.words - old.words
-    if is_chinese(new.text):
-        return len(left - HAN_FILLERS) <= 1
-    return 3 * len(left) <= len(new.words)
+    """Whether `new` has hardly a word of its own, and none in the place of another: short texts
+    are near for their form alone, and one word is all the difference between open and closed."""
+    light = HAN_FILLERS if is_chinese(new.text) else _LIGHT
+    left, right = new.words - old.words - light, old.words - new.words - light
+    if left and right:
+        return False
+    most = 1 if is_chinese(new.text) else len(new.words) // 4
+    return len(left) <= most and len(right) <= 1
+
+
+def _same_who(new: Said, old: Said) -> bool:
+    """Whether two near texts name the same people: one word makes it somebody's mother."""
+    a, b = new.claim, old.claim
+    if a is not None and b is not None and a.owner != b.owner:
+        return False
+    return named_people(new.text) == named_people(old.text)
+
+
+def _of_others(new: Said, old: Said) -> bool:
+    a, b = new.claim, old.claim
+    return a is not None and b is not None and a.owner == b.owner and other_person(a, b)
 
 
 def _misses(new: Said, old: Said) -> bool:

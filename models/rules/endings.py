@@ -14,12 +14,14 @@ from reverie.models.rules.apart import is_unreal
 from reverie.models.rules.changes import (
     HAN_FILLERS,
     HAN_LEADS,
+    common,
     elsewhere,
     is_denied,
     other_moment,
     subject_of_statement,
 )
-from reverie.models.rules.reading import Said
+from reverie.models.rules.reading import Said, is_unsaid
+from reverie.models.rules.sides import CARRIERS, sides
 from reverie.models.rules.text import is_chinese, key_words
 
 
@@ -43,8 +45,8 @@ _DOING = (
 )
 _ENGLISH = (
     _deed(r"member of|belongs? to|part of|plays? (?:for|in|on)|sings? in|serves?|\bis (?:in|on|with|at) |\bis (?:the|an?) |leads?|studies|attends?|works?|lives?|is staying|is hiding",
-          r"\b(?:left|quit|resigned (?:from|as)|retired (?:from|as)|stepped down (?:from|as)|dropped out of|moved out of|deserted|defected from|fled(?: from)?|was (?:expelled|dismissed|fired|kicked out|thrown out|banished|exiled|removed) (?:from|of|as))\b", "DELETE"),
-    _deed(_HAS, r"\b(?:gave|handed|passed|sold|lost|dropped|returned|threw|donated|traded|destroyed|surrendered|misplaced|burned|buried)\b", "DELETE"),
+          r"\b(?:left(?! (?:back|wing|half|hand)\b)|quit|resigned (?:from|as)|retired (?:from|as)|stepped down (?:from|as)|dropped out of|moved out of|deserted|defected from|fled(?: from)?|was (?:expelled|dismissed|fired|kicked out|thrown out|banished|exiled|removed) (?:from|of|as))\b", "DELETE"),
+    _deed(_HAS, r"(?<!\bthe )(?<!\ba )(?<!\ban )\b(?:gave(?!(?: \S+){1,5} as\b)|handed|passed|sold(?! out)|lost|dropped|returned|threw|donated|traded|destroyed|surrendered|misplaced|burned|buried)\b", "DELETE"),
     _deed(r"subscri|member|booked|signed up|registered|enrolled|reserv|\buses?\b|\bhas (?:an? |the |their )?", r"\b(?:cancell?ed|terminated|unsubscribed from|opted out of)\b", "DELETE"),
     _deed(_DOING, r"\b(?:finished|completed|published|abandoned|gave up on|submitted|passed|found|bought|got|received|shelved|adopted|killed|caught|slew|was (?:accepted|admitted) (?:to|into|by|at)|was rejected (?:by|from))\b", "UPDATE"),
     _deed(r"afraid of|fears?\b|phobia|\bhas (?:an?|the) |suffers from|is (?:ill|sick) with", r"\b(?:got over|overcame|has overcome|recovered from|shook off|conquered|was cured of|is cured of)\b", "DELETE"),
@@ -67,6 +69,7 @@ _LOOSE = key_words("fear phobia lesson class course habit practice")  # "the fea
 _AFTER = re.compile(
     r"[,;.!]|(?<=\s)(?:in|at|on|for|to|from|last|this|because|and|with|after|before|by|of all|yesterday|today|since|when|into)\b"
 )
+_RELATIVE = re.compile(r"\b(?:who|that|which|when|if|whether)\b")
 _ENDS = "in|at|on|of|for|with|and|or|to|from|as|since|now|by|near|that|who|which|every|this|next|called|named"
 _HAN_AFTER = re.compile("[，。；！]|因为|之后|以后")
 
@@ -83,6 +86,16 @@ def ended_by_deed(new: Said, old: Said) -> str:
     return _chinese(new, old) if han else _english(new, old)
 
 
+def stays(new: Said, old: Said) -> bool:
+    """Return whether `new` cannot end `old`: it is over by its own words, or not all of it is denied."""
+    was = sides(old.text)
+    # "is burned down", "is no longer burned down": here the end is what is over
+    undone = is_denied(new.text) and bool(was.ending) and was.ending <= new.words
+    if (was.ends and not undone) or (was.former and was.former <= new.words):
+        return True
+    return is_unsaid(new.text) and bool(new.words - old.words - CARRIERS - HAN_FILLERS)
+
+
 def _english(new: Said, old: Said) -> str:
     subject = subject_of_statement(new)
     if not subject or subject != subject_of_statement(old):
@@ -91,10 +104,14 @@ def _english(new: Said, old: Said) -> str:
         done = deed.new.search(new.text)
         if done is None or not deed.old.search(old.text):
             continue
+        if _RELATIVE.search(new.text, 0, done.start()):
+            continue  # "wonders who gave the order"
         named = _AFTER.split(new.text[done.end() :], maxsplit=1)[0]
         thing = key_words(named)
         thing -= _LOOSE
-        if thing and thing <= old.words - key_words(subject) and _is_head(named, old.text):
+        if all(word.isdigit() for word in thing):
+            continue
+        if thing <= old.words - key_words(subject) and _is_head(named, old.text):
             return deed.op
     return ""
 
@@ -105,6 +122,8 @@ def _is_head(named: str, old: str) -> bool:
     if not words:
         return True
     stem = re.escape(words[-1][: max(3, len(words[-1]) - 2)])
+    if words[-1].islower() and re.search(rf"(?<!^)\b{words[-1].capitalize()}\b", old):
+        return False  # "the watch" is not the Night Watch
     return bool(re.search(rf"\b{stem}\w*(?=\W*$|[,.;!]| (?:{_ENDS})\b)", old, re.IGNORECASE))
 
 
@@ -113,7 +132,7 @@ def _chinese(new: Said, old: Said) -> str:
         done, was = deed.new.search(new.text), deed.old.search(old.text)
         if done is None or was is None:
             continue
-        head = _common(new.text, old.text).rstrip(HAN_LEADS)
+        head = common(new.text, old.text).rstrip(HAN_LEADS)
         if len(head) < 2 or len(head) > done.start():  # noqa: PLR2004 - the shortest name
             continue
         rest = new.text[len(head) : done.start()] + " " + new.text[done.end() :]
@@ -125,13 +144,3 @@ def _chinese(new: Said, old: Said) -> str:
         if thing and thing <= frozenset(old.text):
             return deed.op
     return ""
-
-
-def _common(one: str, other: str) -> str:
-    """The longest common beginning."""
-    count = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        count += 1
-    return one[:count]

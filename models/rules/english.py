@@ -75,7 +75,8 @@ _TOLD = frozenset(
     thanks mean means""".split(),
 )
 _NO_JOB = re.compile(
-    r"\b(?:quit|left|lost|applied|interview|apply|declined|rejected|turned down)\b"
+    r"\b(?:quit|left|lost|applied|interview|apply|declined|rejected|turned down|candidate|applicant"
+    r"|shortlisted|looking|hop(?:es|ing)|wants?|seeks?|waiting)\b"
 )
 _PET_WORDS = "|".join(sorted(PETS, key=len, reverse=True))
 _KIN_WORDS = "|".join(sorted(KIN, key=len, reverse=True))
@@ -117,11 +118,12 @@ def _special(clause: str, label: str) -> Iterator[Claim]:
     ):
         yield Claim(label, "name", m["o"], f"{label}'s name is {m['o']}")
     elif (m := _CALL_ME.match(clause)) and (m["o"][0].isupper()):
+        who = label if m["me"].casefold() in {"me", label.casefold()} else m["me"]
         yield Claim(
-            label,
+            who,
             "attribute",
             m["o"],
-            f"{label} goes by {m['o']}",
+            f"{who} goes by {m['o']}",
             detail="nickname",
             tail_type="person",
         )
@@ -157,6 +159,9 @@ def _noun_claims(f: Frame, clause: str) -> Iterator[Claim]:
     """Claims in the subject: "Ana's sister Bea ...", "Ana's favourite food is rice"."""
     if not f.noun:
         return
+    whom, _, noun = f.noun.rpartition("'s ")
+    if whom and noun != "name":  # "User's cousin's dog" is not the user's
+        f = f._replace(owner=f"{f.owner}'s {whom}", noun=noun)
     head = f.noun.split()[-1].removesuffix("'s")
     value = re.match(
         r"(?:is|was|are|=|:|'s|(?:went|gone) (?:up|down) to|rose to|fell to|dropped to|increased to"
@@ -208,7 +213,13 @@ def _noun_claims(f: Frame, clause: str) -> Iterator[Claim]:
     if m := _FAVOURITE.fullmatch(f.noun):
         detail = _spell(m["what"])
         yield Claim(
-            f.owner, "favourite", thing, clause, detail=detail, polarity=-1 if f.negated else 1
+            f.owner,
+            "favourite",
+            thing,
+            clause,
+            detail=detail,
+            polarity=-1 if f.negated else 1,
+            ended=f.ended,
         )
         return
     if f.noun == "home" and (place := re.match(r"(?:in|near) (?P<o>.+)", thing)):
@@ -222,7 +233,8 @@ def _attribute_claims(f: Frame, clause: str, thing: str) -> Iterator[Claim]:
     attribute = ATTRIBUTES.get(f.noun) or ATTRIBUTES.get(
         re.sub(r"^(?:new|current|real|main|first|old|work|next) ", "", f.noun)
     )
-    if attribute is None and f.noun.split()[-1] in ATTRIBUTE_NOUNS:
+    made = re.match(r"\w+(?:ed|en) (?:with|by|in|for|on)\b", thing)  # no value of "X's code"
+    if attribute is None and f.noun.split()[-1] in ATTRIBUTE_NOUNS and not made:
         attribute = ("attribute", f.noun)
     if attribute:
         predicate, detail = attribute

@@ -58,7 +58,10 @@ def claims_from(rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: st
     fields = rule.fields
     negative = f.negated
     predicate = rule.predicate
-    if fields.get("neg_only") and f.ended and not negative and predicate == "likes":
+    if f.core.startswith("care") and f.ended and predicate == "likes":
+        fields = {}  # "does not care for it any more": what is over is caring for it
+        negative = False
+    elif fields.get("neg_only") and f.ended and not negative and predicate == "likes":
         # "can't stand it anymore": what is over is standing it.
         negative, f = True, f._replace(ended=False)
     if (fields.get("neg_only") and not negative) or (fields.get("positive") and negative):

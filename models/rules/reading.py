@@ -28,9 +28,32 @@ _NEW = re.compile(
 )
 # What says when or whence a statement holds, before or after it; it is no part of its object.
 _ASIDE = re.compile(
-    r"^(?:据说|听说|据我所知|目前|最近|其实)[，,]?(?=\w)"
+    r"^(?:据说|听说|据我所知|目前|最近|其实|大家都知道|众所周知|一直以来|这几年来?|近来|眼下|后来|终于"
+    r"|从这个月起|前几天|有一次|[^，。不没]{1,6}很久，)[，,]?(?=\w)"
     r"|,? (?:these days|at the moment|right now|nowadays|for good|after all|recently|lately"
-    r"|as far as (?:anyone|I|User) knows?|it seems)(?=[.!]*$)"
+    r"|as far as (?:anyone|I|User) knows?|it seems|by all accounts|in fact|as it happens|of course"
+    r"|as (?:before|ever|always|usual|people say)|in the end|to everyone's relief|apparently"
+    r"|and is (?:very |quite )?(?:proud of|happy with|happy about) it|and has for (?:many )?years)"
+    r"(?=[.!]*$)"
+)
+# A statement that is told only to be denied as a whole: "it is no longer true that ...".
+_UNSAID = re.compile(
+    r"(?:It (?:is|'s) (?:no longer|not) (?:true|so|the case)(?: any ?more)?,? that"
+    r"|It used to be (?:so|true|the case),? but not any ?more,? that) (?P<s>.+)"
+    r"|(?P<s2>.+?),? but (?:(?:that|it|this)(?: is|'s) (?:no longer|not) (?:true|so|the case)"
+    r"(?: now| any ?more)?|not any ?more)[.!]*"
+    r"|(?:以前|原来|过去)?(?P<s3>.+?)[，,]但?(?:现在|如今|已经)*(?:不是这样|不是如此|不再如此|不这样|不)了[。！]*",
+    re.IGNORECASE,
+)
+# A value before what it is the value of.
+_TURNED = (
+    re.compile(
+        r"The (?P<k>\w+(?: \w+)?) that (?P<s>.{1,60}?) (?:likes|loves|enjoys)"
+        r" (?:the )?(?:most|best) (?P<is>is|are) (?P<v>.+)"
+    ),
+    re.compile(
+        "(?P<v>[^，。是]{1,12})是(?P<s>.{1,20}?)最(?:喜欢|爱)的(?P<k>[^，。是]{1,8})[。！]?"
+    ),
 )
 # What a statement names only to say that it is over: "five cats instead of three", "从初雪改到".
 _FORMER = re.compile(
@@ -48,6 +71,8 @@ def claims_of(text: str) -> tuple[Claim, ...]:
     taken_back = _RETRACTED.match(text)
     if taken_back:
         text = text[taken_back.end() :]
+    told = told_in(text)
+    unsaid, text = told != text, _straight(told)
     if is_chinese(text):
         third = chinese_frame.to_third(text, USER_LABELS[1])
         label = USER_LABELS[1]
@@ -64,7 +89,33 @@ def claims_of(text: str) -> tuple[Claim, ...]:
     if taken_back:
         found = [msgspec.structs.replace(c, ended=True) for c in found]
         found = found or [Claim(taken_back["who"], "retracted", text, text, ended=True)]
+    if unsaid:
+        found = [msgspec.structs.replace(c, ended=True) for c in found]
     return tuple(found)
+
+
+def _straight(text: str) -> str:
+    """The usual order of what names its value first: "the food that User likes most is rice"."""
+    english_way, chinese_way = _TURNED
+    if m := english_way.fullmatch(text):
+        return f"{m['s']}'s favourite {m['k']} {m['is']} {m['v']}"
+    if m := chinese_way.fullmatch(text):
+        return f"{m['s']}最喜欢的{m['k']}是{m['v']}"
+    return text
+
+
+def is_unsaid(text: str) -> bool:
+    """Return whether a statement is told only to say that it is no longer so."""
+    return _UNSAID.fullmatch(text[: MAX_CLAUSE_CHARS * 2]) is not None
+
+
+def told_in(text: str) -> str:
+    """Return what a statement says is no longer so, or all of the statement."""
+    match = _UNSAID.fullmatch(text)
+    if match is None:
+        return text
+    told = match["s"] or match["s2"] or match["s3"]
+    return told[:1].upper() + told[1:]
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -146,5 +197,5 @@ def read(text: str, slot: str | None = None, polarity: int = 1) -> Said:
         claim = Claim(owner, predicate, text, text, detail=detail if base == "favourite" else "")
     if claim is not None and polarity < 0 and claim.polarity > 0 and not claim.ended:
         claim = msgspec.structs.replace(claim, ended=True)
-    bare = _ASIDE.sub("", _FORMER.sub("", text[:MAX_SCAN_CHARS]))
+    bare = told_in(_ASIDE.sub("", _FORMER.sub("", text[:MAX_SCAN_CHARS])))
     return Said(text, claim, key_words(bare), numbers(bare))

@@ -18,6 +18,8 @@ MAX_CLAUSES = 120  # of one turn
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _LETTER = re.compile(r"[^\W\d_]")
+_NEW_NAME = re.compile(r"\bNew (?=[A-Z])|\bnew (?=moon\b)")
+_GO = re.compile(r"(?<=[a-z] )Go\b")  # a language, or a game
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u3000": " "})
 _ABBREVIATION = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|e\.g|i\.e|etc|No|[A-Z])$")
 _STOP = re.compile(r"([.!?。！？…\n]+)")
@@ -136,6 +138,9 @@ def key_words(text: str) -> frozenset[str]:
     words = set()
     for word, common in _HAN_SYNONYMS:
         text = text.replace(word, common)
+    text = _NEW_NAME.sub("new", text)  # New York is not York
+    if _GO.search(text):
+        words.add("golang")
     for word in _WORD.findall(fold(text)):
         bare = word.removesuffix("'s")
         if _HAN.match(bare):
@@ -148,11 +153,16 @@ def key_words(text: str) -> frozenset[str]:
 @remembered
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers that `text` names, digits and small number words alike."""
-    found = set(re.findall(r"\d+(?:[.:]\d+)*", text[:MAX_SCAN_CHARS]))
+    found = {
+        re.sub(r"[.:]00$", "", number)  # 8:00 is 8
+        for number in re.findall(r"\d+(?:[.:]\d+)*", text[:MAX_SCAN_CHARS])
+    }
     for word in fold(text).split():
         value = _SYNONYMS.get(word, "")
         if value.isdigit() and value != "1":
             found.add(value)
+    if re.search("[点个]半", text):
+        found.add("半")
     found.update(
         digit.translate(_HAN_DIGITS)
         for digit in re.findall(r"([二两三四五六七八九])(?=[个只条岁月号日点年位])", text)

@@ -23,15 +23,16 @@ from reverie.models.training.deciding import (
     decide_cases,
     with_usual_memories,
 )
-from reverie.models.training.decisions import cases
+from reverie.models.training.decisions import USUAL_SEED, cases
 from reverie.models.training.lexicon import Split
 from reverie.models.training.pairs import LABELS, Label, Pair, pairs
 from reverie.models.training.spans import SpanCase, spans
 
 SEED = 5
-PAIRS: dict[Split, int] = {"validation": 400, "test": 250, "heldout": 250}
+PAIRS: dict[Split, int] = {"validation": 400, "test": 250, "heldout": 250, "unseen": 250}
 TURNS: dict[Split, int] = {"validation": 0, "test": 150}
-CASES: dict[Split, int] = {"validation": 400, "test": 240, "heldout": 240}
+CASES: dict[Split, int] = {"validation": 400, "test": 240, "heldout": 240, "unseen": 240}
+CASE_SEEDS: dict[Split, int] = {"validation": 31}  # others were looked at while rules were written
 _BATCH = 64
 _ANSWER_TOKENS = 120
 
@@ -130,7 +131,10 @@ def pair_card(model: LanguageModel, adapter: str | None, folder: Path) -> dict[s
     rows = {split: ask(model, found, adapter) for split, found in asked.items()}
     memo = cast("LanguageModel", Memo(model, adapter))
     found = {
-        split: with_usual_memories(cases(split, count), folder) for split, count in CASES.items()
+        split: with_usual_memories(
+            cases(split, count, seed=CASE_SEEDS.get(split, USUAL_SEED)), folder
+        )
+        for split, count in CASES.items()
     }
     thresholds = choose_thresholds(memo, found["validation"])
     figures = {split: measure(asked[split], rows[split], thresholds) for split in asked}

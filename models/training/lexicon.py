@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 Language: TypeAlias = Literal["en", "zh"]
-Split: TypeAlias = Literal["train", "validation", "test", "heldout"]
+Split: TypeAlias = Literal["train", "validation", "test", "heldout", "unseen"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
-SPLITS: tuple[Split, ...] = ("train", "validation", "test", "heldout")
+SPLITS: tuple[Split, ...] = ("train", "validation", "test", "heldout", "unseen")
 
 _TRAIN_SHARE = 0.7  # of the words of a list; the rest is for the other splits
 _SMALLEST_DIVIDED = 8  # shorter lists are used whole everywhere
@@ -30,7 +30,7 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: str = ""
     keyed: tuple[tuple[str, str], ...] = ()
     one: bool = False
-    split: Literal["train", "validation", "heldout"] = "train"
+    split: Literal["train", "validation", "heldout", "unseen"] = "train"
     group: str = ""
     state: tuple[str, ...] = ()
     change: tuple[str, ...] = ()
@@ -58,13 +58,15 @@ def kinds_of(language: Language, split: Split) -> tuple[Kind, ...]:
     """Return the kinds that a split may use.
 
     "test" has the kinds of training with other words; "validation" has kinds of its own, so that
-    thresholds are chosen as for what is new; "heldout" has kinds that neither has seen.
+    thresholds are chosen as for what is new; "heldout" and "unseen" have kinds that neither has
+    seen: the first was measured for each adapter, the second was written after that.
     """
     allowed = {
         "train": {"train"},
         "test": {"train"},
         "validation": {"validation"},
         "heldout": {"heldout"},
+        "unseen": {"unseen"},
     }[split]
     return tuple(kind for kind in kinds(language) if kind.split in allowed)
 

@@ -14,7 +14,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m reverie.models.training.write_cases")
     parser.add_argument("split", choices=SPLITS)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--count", type=int, help="240 of heldout and 400 of others when absent")
+    parser.add_argument(
+        "--count", type=int, help="240 of heldout and unseen, 400 of others when absent"
+    )
     given = parser.parse_args()
     write_cases(given.file, given.split, given.count)
 

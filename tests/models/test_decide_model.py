@@ -142,6 +142,47 @@ def test_a_name_that_stands_in_the_old_statement_is_nothing_more(
     assert says_more(read(new), read(old)) is more
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("User swapped rye for oats at breakfast", "User swapped oats for rye at breakfast"),
+        ("Brom is allied with the river clan", "Brom fights against the river clan"),
+        ("沈青和白水帮结盟", "沈青和白水帮开战"),
+    ],
+)
+def test_opposites_are_no_repetition_whatever_the_model_says(old: str, new: str) -> None:
+    sure = (1.0, 0.0, 0.0, 0.0)
+    assert layered(pairs(sure)).decide(MemoryDraft(new), known(old)).op == "ADD"
+
+
+def test_only_a_sure_model_calls_an_end_and_another_statement_the_same() -> None:
+    """Ends are told in words that no rule knows."""
+    old, new = "User let the lease on the shop run out", "User no longer rents the shop"
+    draft = MemoryDraft(new)
+    for share, op in ((0.97, "ADD"), (0.995, "NOOP")):
+        row = (share, 0.0, 0.0, 1.0 - share)
+        assert layered(pairs(row)).decide(draft, known(old.replace(" run out", ""))).op == op
+
+
+def test_what_is_over_by_its_own_words_is_not_ended_by_the_model() -> None:
+    old = "Brom is staying at the Anchor now instead of the Old Mill"
+    draft = MemoryDraft("Brom is no longer staying at the Old Mill")
+    assert layered(pairs(ENDED)).decide(draft, known(old, similarity=0.8)).op == "ADD"
+
+
+def test_a_value_that_is_over_is_nothing_more() -> None:
+    old, new = "User's backlog is 42 books", "User's backlog went from 68 to 42 books"
+    assert not says_more(read(new), read(old))
+    assert says_more(read("User's backlog went from 42 to 68 books"), read(old))
+
+
+def test_the_slot_of_events_brings_nothing_nearer() -> None:
+    far = Known("far", "User fights with a flail", slot="user|event", similarity=0.1)
+    near = Known("near", "User must not forget to pay the tax", similarity=0.8)
+    draft = MemoryDraft("User was relieved of having to pay the tax")
+    assert offered(draft, [far, near], floor=0.4, limit=1) == [near]
+
+
 def test_the_surest_change_wins_unless_another_is_as_sure() -> None:
     texts = ("User rows in the club eight", "User rows on the lake")
     draft = MemoryDraft("User took up sculling")

@@ -43,6 +43,7 @@ def test_kinds_are_many_and_each_is_complete(language: Language) -> None:
     found = kinds(language)
     assert len(found) == len({kind.name for kind in found}) >= 150
     assert sum(kind.split == "heldout" for kind in found) >= 10
+    assert sum(kind.split == "unseen" for kind in found) >= 10
     assert sum(kind.split == "validation" for kind in found) >= 15
     for kind in found:
         assert kind.pairs or len(kind.state) >= 2, kind.name
@@ -56,13 +57,14 @@ def test_kinds_are_many_and_each_is_complete(language: Language) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_splits_meet_in_no_kind_and_no_word(language: Language) -> None:
-    train, validation, test, heldout = (
+    train, validation, test, heldout, unseen = (
         {kind.name for kind in kinds_of(language, split)}
-        for split in ("train", "validation", "test", "heldout")
+        for split in ("train", "validation", "test", "heldout", "unseen")
     )
     assert train == test
     assert not train & validation
-    assert not (train | validation) & heldout
+    assert not (train | validation) & (heldout | unseen)
+    assert not heldout & unseen
     for name in ("first", "city", "food", "job", "gameitem", "@phone"):
         seen = {way for value in values(language, name, "train") for way in value}
         rest = {way for value in values(language, name, "test") for way in value}
@@ -94,6 +96,7 @@ def test_ten_thousand_pairs_are_cheap_various_and_in_both_languages() -> None:
 def test_no_pair_of_the_tests_is_a_pair_of_training() -> None:
     train = {(p.old, p.new) for p in pairs("train", 4_000, seed=1)}
     assert not train & {(p.old, p.new) for p in pairs("heldout", 400, seed=5)}
+    assert not train & {(p.old, p.new) for p in pairs("unseen", 400, seed=5)}
     assert len(train & {(p.old, p.new) for p in pairs("test", 400, seed=5)}) < 4
 
 
@@ -175,8 +178,9 @@ def test_a_scene_has_other_people_and_other_values() -> None:
 # -- cases ------------------------------------------------------------------------------
 
 
-def test_the_heldout_cases_are_enough_of_kinds_that_training_lacks() -> None:
-    found = cases("heldout")
+@pytest.mark.parametrize("split", ["heldout", "unseen"])
+def test_the_cases_left_out_are_enough_of_kinds_that_training_lacks(split: Split) -> None:
+    found = cases(split)
     assert len(found) >= 200
     trained = {kind.name for lang in LANGUAGES for kind in kinds_of(lang, "train")}
     assert not {case.kind for case in found} & trained
