@@ -27,7 +27,8 @@ RULES_TAG, MODEL_TAG = "rules", "model"
 # Predicates that take any number of objects beside each other.
 _OPEN = frozenset("state does has needs wants learning uses gave found met visited plays".split())
 _CONNECTIVES = key_words(
-    "but so because since then while although though please and yet"
+    "but so because since then while although though please and yet "
+    "really super totally definitely truly absolutely literally actually basically honestly"
 ) | frozenset("但是而且所以因为然后做了")
 FIRM = 0.8  # confidence from which a draft of the rules rests on a pattern that knows its predicate
 MAX_MEMORIES = 40  # of one turn, all layers together

@@ -105,6 +105,12 @@ _POLITE = re.compile(
 )
 
 
+_ADVICE = re.compile(
+    r"\b(?:advice|tips?|suggest\w*|recommend\w*|pointers|(?:what|how|where|which|who) (?:\w+ )?(?:should|can|could|would you|do) (?:i|we)\b|how to|any (?:ideas?|thoughts|tricks))|建议|推荐|技巧|窍门|秘诀|怎么办|(?:我|咱们|我们)?(?:该|应该|要|得)(?:怎么|如何|注意|准备|做)|(?:怎么|如何)(?:做|才|开始|准备|选)|有什么(?:办法|方法|好办法|要注意)",
+    re.IGNORECASE,
+)
+
+
 class Answer(msgspec.Struct, frozen=True):
     """A short answer and what it means.
 
@@ -161,10 +167,16 @@ def completed(turn: Turn, answer: Answer) -> Turn:
     return msgspec.structs.replace(turn, text=text)
 
 
-def asks(turn: Turn) -> bool:
-    """Return whether a turn ends with a question."""
+def asks(turn: Turn, *, at_end: bool = True) -> bool:
+    """Return whether a turn ends with a question; without `at_end`, one remark may follow it."""
     said = [s for s in sentences(clean(turn.text)) if not s.startswith("[")]
-    return bool(said) and _is_question(said[-1])
+    return any(_is_question(s) for s in said[-1 if at_end else -2 :])
+
+
+def seeks_advice(turn: Turn) -> bool:
+    """Return whether a question of a turn asks what one should do."""
+    said = sentences(clean(turn.text))
+    return any(_is_question(s) and _ADVICE.search(s) for s in said)
 
 
 def is_fragment(sentence: str) -> bool:

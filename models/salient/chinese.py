@@ -9,11 +9,16 @@ from reverie.models.rules.chinese_rules import CITIES, KIN, SURNAMES
 
 MIN_OWN = 3  # characters with content, of a sentence about the speaker or somebody named
 MIN_OTHER = 8  # of any other
+MIN_ANSWER = 4  # of any other, after a question of a person
 
 _OPENER = re.compile(
     "(?:(?:哈|呵|嘿)+|嗯+|哦+|噢+|哇+|啊+|唉|哎呀?|喂|嗨|你好呀?|您好|大家好|早上好|晚上好|早安|晚安|好的?|好啊|行|可以|没错|不对|对啊?|是啊|是的|不是|没有"
     "|谢谢(?:你|您|啦|了)?|多谢|感谢|不客气|没关系|没事|当然|其实|说实话|老实说|真的|太好了|太棒了|恭喜(?:你|啊)?|对了|话说|顺便说一下|那个|总之|所以|但是|不过|而且|然后|可是|因为)"
     "(?:[啊呀哦呢吧嘛啦]*)[，,！!、~～。 ]+"
+)
+_ANNOUNCED = re.compile(
+    "^(?:我)?(?:想|要|得)?(?:跟|和|告诉)(?:你|您|大家|你们)(?:说|讲|分享)?"
+    "(?:个|一个|一下|件|一件)?(?:好消息|坏消息|事儿?|秘密)?[，,：: 、]+(?=[我俺咱])"
 )
 _QUESTION = re.compile(
     "[？?]\\s*$|[吗么呢]$|^(?:什么|怎么|为什么|为啥|如何|哪|谁|多少|能不能|可不可以|请问|是不是|有没有)"
@@ -21,6 +26,10 @@ _QUESTION = re.compile(
 _REQUEST = re.compile(
     "请|麻烦|帮|再(?:试|来|说|讲|写|做|详细)|给(?:我|用户)(?:讲|说|写|看|推荐|介绍|解释|列|来|翻译|总结)|告诉我|教我|让我们?(?!的?(?:很|非常|觉得|感到))|别|不要|继续|快点|来吧|走吧|等等|看看|听着"
     "|(?:写|翻译|总结|解释|介绍|推荐|列出|生成|计算|修改|润色)(?:一下|一[个篇首段份]|这|下面|以下|几|给|：|:)|你(?:能|可以|会|帮|觉得|说|看|先|应该|得|来|把)|我想(?:问|请|知道|让你)|想请你|我不(?:知道|懂|明白|太懂)"
+)
+# Orders that steer the talk itself, also where advice was asked for.
+_TALK_ORDER = re.compile(
+    "请|麻烦(?:你|您|帮)|帮我|给我|告诉我|教我|继续|快点|来吧|走吧|等等|看看(?:这|我)|听着|别(?:担心|着急|急|客气|闹|说了|这么说)|我想(?:问|请|知道|让你)|我不(?:知道|懂|明白|太懂)"
 )
 _UNREAL = re.compile(
     "(?:如果|要是|假如|假设|假装|想象|设想)(?:我|你|有一天|能|是)|假设|想象一下|比如说?[，：:]|从现在起你|你现在是"
@@ -45,30 +54,34 @@ _HELD = re.compile(
 _TIME_FIRST = re.compile(chinese_frame.TIME)
 
 
-def worth_keeping(sentence: str) -> str:
+def worth_keeping(sentence: str, *, is_answer: bool = False, is_advice: bool = False) -> str:
     """Return what is worth keeping of a Chinese sentence, in its own person, or "".
 
     Args:
         sentence: one sentence with its closing mark.
+        is_answer: whether another person asked something before: less content is enough.
+        is_advice: whether they asked for advice: what reads as an order is it.
     """
     body = cues.PAREN.sub("", sentence).strip()
     if _QUESTION.search(body.rstrip("。！!~ ")) or "？" in body or "?" in body:
         return ""
-    text = body.strip("，,。！!；;~～… 、")
+    text = _ANNOUNCED.sub("", body.strip("，,。！!；;~～… 、"))
     for _ in range(5):
         cut = _OPENER.match(text)
         if cut is None or cut.end() >= len(text):
             break
         text = text[cut.end() :].strip("，,。！!；;~～… 、")
     clauses = [c.strip() for c in re.split("[，,；;]", text) if c.strip()]
-    if not clauses or _UNREAL.match(text) or _REQUEST.match(text):
+    request = _TALK_ORDER if is_advice else _REQUEST
+    if not clauses or _UNREAL.match(text) or request.match(text):
         return ""
-    kept = [c for c in clauses if not (_TALK.fullmatch(c) or _REQUEST.match(c) or _bare(c) < 2)]  # noqa: PLR2004 - one character says nothing
+    kept = [c for c in clauses if not (_TALK.fullmatch(c) or request.match(c) or _bare(c) < 2)]  # noqa: PLR2004 - one character says nothing
     if not kept:
         return ""
     text = "，".join(kept)
+    least = MIN_ANSWER if is_answer else MIN_OTHER
     held = _OWN.search(text) or _HELD.search(text)
-    if _bare(text) < (MIN_OWN if held else MIN_OTHER) or _OPENER.fullmatch(f"{text}，"):
+    if _bare(text) < (MIN_OWN if held else least) or _OPENER.fullmatch(f"{text}，"):
         return ""
     return text
 

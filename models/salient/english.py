@@ -3,13 +3,17 @@
 # ruff: noqa: E501 - a pattern reads better whole than broken
 from __future__ import annotations
 
+import math
 import re
+
+import msgspec
 
 from reverie.memory_graph.text import terms
 from reverie.models.rules.text import numbers
 from reverie.models.rules.vocab import BASES, GERUNDS, PASTS
 from reverie.models.salient.words import (
     ABOUT_TALK,
+    ELIDED_NOT,
     ELIDED_STATES,
     ENGLISH_FUNCTION,
     FOREIGN_FUNCTION,
@@ -18,13 +22,17 @@ from reverie.models.salient.words import (
 )
 
 # Points of a sentence; weights of a logistic regression on LoCoMo's development half (does the
-# sentence hold words of an answer), rounded.
-THRESHOLD = -2.48
-ALONE = -2.6  # instead, of a speaker whom no other person answers: less of it is small talk
+# sentence hold words of an answer), rounded. Among people, who say much, "words" is the price: of
+# two sentences that tell as much the shorter one is kept first. A question of a person ("answer")
+# makes what is said next worth more than its words show.
+THRESHOLD = -2.35  # among people
+ALONE = -2.6  # of a speaker whom no other person answers, about themselves: less is small talk
+ALONE_OTHER = -2.48  # and about anything else
+MEAN_WORDS = 9  # of a sentence; the price of one where nobody else is
 _WEIGHTS = {
-    "bias": -3.2, "content": 0.24, "name": 1.5, "number": 0.52, "date": 0.71, "first": 0.21,
+    "bias": -2.1, "words": -0.5, "answer": 0.6, "content": 0.24, "name": 1.5, "number": 0.52, "date": 0.71, "first": 0.21,
     "own": 0.0, "you": -0.73, "you_first": -0.6, "past": 0.46, "quote": 0.4, "such_as": 0.13,
-    "praise": -0.23, "pronoun": -0.25, "empty": -1.5, "asked": 0.6, "modal": -0.5,
+    "praise": -0.23, "pronoun": -0.25, "empty": -1.5, "asked": 0.6, "modal": -0.5, "limit": 0.6,
 }  # fmt: skip
 MAX_CONTENT = 12
 MIN_FOREIGN = 2  # function words of another language, for a sentence to be in it
@@ -33,16 +41,25 @@ _OPENER = re.compile(
     rf"(?:{OPENERS})(?:[,!.:;…~-]+\s*|\s+[-–—]+\s+)|(?:and|but|so|plus|oh|well|yeah|yep|also|hey|hi|because|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently|anyway|wow)\s+(?=[\w'])",
     re.IGNORECASE,
 )
+_ANNOUNCED = re.compile(
+    r"(?:(?:i(?:'ve| have)? )?(?:just |really )?(?:wanted|want|have|had|gotta|got) to (?:let you know|tell you|share(?: with you)?|say|mention)|i (?:should|must) (?:tell you|mention)"
+    r"|let me tell you|i'm (?:so |really )?(?:happy|excited|proud|pleased|glad) to (?:say|announce|share|report)|did i (?:tell you|mention))(?: that|,)? (?=(?:I|I'm|I've|we|we're|we've|my|our)\b)",
+    re.IGNORECASE,
+)
 _GREETING = re.compile(
     r"(?:hey|hi|hello|thanks|thank you|thx|congrats|congratulations|wow|yeah|yes|yep|sure|cool|great|sorry|welcome|bye|dear|good (?:morning|evening|afternoon|night)|nice|absolutely|definitely|totally|exactly|no)(?: there| again| so much| a lot)?,? (?P<name>[A-Z]\w*(?: [A-Z]\w*)?)(?:[,!.:;-]+\s*|$)",
     re.IGNORECASE,
+)
+# "Hey Sam" and "Yes, Sam" call somebody; "Definitely Blade Runner" names what was asked for.
+_AGREED_TITLE = re.compile(
+    r"(?i:yeah|yes|yep|sure|absolutely|definitely|totally|no) [A-Z]\w* [A-Z]"
 )
 _TAIL = re.compile(
     r"(?:[,\s]+(?:you know|right|lol|haha\w*|for sure|though|tho|honestly|as well|really|of course|too|i guess|i think|as always|no doubt|thanks|please|by the way|btw|you know what i mean))+(?=[.!\s]*$)",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(
-    r"(?:do|does|did|is|are|can|could|would|will|should|have|has|was|were|may|shall|am)(?:n't)? (?:you|i|we|it|he|she|they|the|this|that|there|these|those|my|your|anyone|someone|me)\b|(?:what|why|how|when|where|who|whose|which)(?:'s|'re|'d)? (?:do|does|did|is|are|can|could|would|will|should|have|has|was|were) (?:you|i|we|it|he|she|they|the|this|that|your|my)\b|what (?:kind|type|sort|else|about)\b|how (?:many|much|long|about|come|old)\b|what's|how's|where's|who's|any (?:idea|tips|advice|suggestions|thoughts|recommendations)\b",
+    r"(?:do|does|did|is|are|can|could|would|will|should|have|has|was|were|may|shall|am)(?:n't)? (?:you|i|we|it|he|she|they|the|this|that|there|these|those|my|your|anyone|someone|me)\b|(?:what|why|how|when|where|who|whose|which)(?:'s|'re|'d)? (?:do|does|did|is|are|can|could|would|will|should|have|has|was|were) (?:you|i|we|it|he|she|they|the|this|that|your|my)\b|who (?:doesn't|wouldn't|can't|couldn't|knows|knew)\b|what (?:kind|type|sort|else|about)\b|how (?:many|much|long|about|come|old)\b|what's|how's|where's|who's|any (?:idea|tips|advice|suggestions|thoughts|recommendations)\b",
     re.IGNORECASE,
 )
 _UNREAL = re.compile(
@@ -53,7 +70,23 @@ _PLEASE = re.compile(
     r"(?:please|kindly|pls|plz|let's|lets|let me|don't|do not|never mind|nevermind|no need|feel free|make sure|help me|show me|tell me|give me|i(?:'d| would) (?:like|love|need) (?:you|some help|help|your|to (?:know|ask|hear))|i (?:need|want) (?:you|help|your|some help|advice|an? (?:list|summary|explanation|recipe|poem|essay|script|function|plan|few|quick))|can't you|you (?:should|could|must|need to|have to|gotta|can)|we (?:should|could|must)|i(?:'m| am) (?:wondering|looking for (?:help|advice|ideas|tips))|i (?:see|get it|got it)(?=[,.!;]|$)|i (?:was )?(?:wonder|have a question|wanted to ask|just wanted to (?:say|ask|check)|don't (?:know|get|understand)|can't remember|forgot|guess|suppose))\b",
     re.IGNORECASE,
 )
+# Orders that steer the talk itself, also where advice was asked for.
+_TALK_ORDER = re.compile(
+    r"(?:please|kindly|let me|let's|lets|(?:tell|show|give|help|send|trust|excuse) me|let us|never mind|nevermind|no need|feel free|(?:check|try) (?:it|this|that|these|them) out|take a look|come on|hold on|hang on|keep (?:it|me|us)\b|stay tuned|good luck|go for it|believe me|look at|i(?:'d| would) (?:love|like) (?:to (?:know|ask|hear)|your)|i (?:see|get it|got it)(?=[,.!;]|$))",
+    re.IGNORECASE,
+)
+_ORDER_TO_DO = re.compile(r"do (?:your|the|this|that)\b[^?]*$", re.IGNORECASE)  # "Do your research"
 _BARE_TALK = re.compile(ABOUT_TALK, re.IGNORECASE | re.DOTALL)
+# "It was great to see the children play" tells what was lived; "It was great to see you" is talk.
+_LIVED = re.compile(
+    r"it was (?:\w+ ){1,3}(?:to (?:hear|see|meet|know|talk)|hearing|seeing|meeting|talking) (?!(?:you|your|that|it|this|about|how|up|from you|to you|with you)\b)\w",
+    re.IGNORECASE,
+)
+# "Check out my new studio" shows something; what is shown is what is said.
+_SHOWN = re.compile(
+    r"^(?:(?:just |looky here,? )?(?:come |go )?(?:look at|check out|take a look at|have a look at|check|see)) (?=(?:my|our|this|these|some of my) \w)",
+    re.IGNORECASE,
+)
 _VERB_AFTER_NOUN = re.compile(
     r"\S+ (?:\w+ )?(?:is|was|are|were|has|had|can|will|makes?|made|helps?|gives?|brings?|takes?|means|went|got|became|feels?|starts?|in|of|at|on|for|with|and)\b"
 )
@@ -75,11 +108,32 @@ _PRONOUN = re.compile(
     r"(?:it|that|this|they|these|those|he|she|his|her|their|its)\b", re.IGNORECASE
 )
 _MODAL = re.compile(r"\b(?:will|can|could|should|would|might)\b|'ll\b", re.IGNORECASE)
+# What somebody cannot have or does not do holds for long, however few its words.
+_LIMIT = re.compile(
+    r"\bI (?:can't|cannot|can not|don't|do not|never|won't|mustn't|shouldn't) (?:\w+ )?(?:have|eat|drink|wear|use|take|do|drive|fly|swim|smoke|stand|tolerate|digest)\b",
+    re.IGNORECASE,
+)
 _PRAISE = re.compile(
-    r"(?:thanks|thank|wow|great|congrats|sounds|glad|good|cool|awesome|that's|that is|can't wait|keep|hope|hoping|happy (?:for|to)|so (?:happy|glad|proud|cool|great)|appreciate|what a|love (?:that|your|the|this|how)|looking forward|excited)\b",
+    r"(?:thanks|thank|wow|great|congrats|congratulations|sounds|glad|good|cool|awesome|that's|that is|can't wait|keep|hope|hoping|happy (?:for|to)|so (?:happy|glad|proud|cool|great)|appreciate|what a|love (?:that|your|the|this|how)|looking forward|excited)\b",
     re.IGNORECASE,
 )
 _SUCH_AS = re.compile(r"\b(?:like|such as|including)\b|\w+, [\w ]+,? and \w+")
+
+
+class Talk(msgspec.Struct, frozen=True):
+    """Among whom a sentence is said, and after what.
+
+    `others` are the names of those who are talked to, casefolded; `ignored` the terms of all
+    speakers' names. `among_people` says that one of them is a person; `is_asked` that the turn
+    before asked something, `is_answer` that a person did, `is_advice` that they asked for advice.
+    """
+
+    others: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()
+    among_people: bool = False
+    is_asked: bool = False
+    is_answer: bool = False
+    is_advice: bool = False
 
 
 def is_english(sentence: str) -> bool:
@@ -101,9 +155,16 @@ def strip_openers(sentence: str, others: frozenset[str]) -> str:
     for _ in range(6):
         before = text
         greeting = _GREETING.match(text)
-        if greeting and greeting["name"][:1].isupper() and not _is_content(greeting["name"]):
+        if (
+            greeting
+            and greeting["name"][:1].isupper()
+            and not _is_content(greeting["name"])
+            and not (
+                _AGREED_TITLE.match(text) and not _addresses(greeting["name"].split()[0], others)
+            )
+        ):
             text = text[greeting.end() :]
-        elif opener := _OPENER.match(text):
+        elif opener := _OPENER.match(text) or _ANNOUNCED.match(text):
             text = text[opener.end() :]
         first = re.match(r"(?P<name>[A-Z]\w*)(?:[,!:]+\s*|\s+[-–—]\s+)", text)
         if first and (_addresses(first["name"], others) or _is_called(first["name"], text)):
@@ -144,6 +205,8 @@ def _addresses(name: str, others: frozenset[str]) -> bool:
 
 def is_request(text: str) -> bool:
     """Return whether a sentence without its openers asks for something or orders it."""
+    if ELIDED_NOT.match(text):
+        return False
     if _PLEASE.match(text) or _UNREAL.match(text):
         return True
     first = re.match(r"[A-Za-z']+", text)
@@ -154,6 +217,11 @@ def is_request(text: str) -> bool:
         and not (verb in PASTS or verb in GERUNDS)
         and not _VERB_AFTER_NOUN.match(text)
     ) or verb in _ORDERS
+
+
+def asks_for(text: str, talk: Talk) -> bool:
+    """Return whether a sentence without its openers asks for something where it is said."""
+    return bool(_TALK_ORDER.match(text)) if talk.is_advice else is_request(text)
 
 
 _ORDERS = frozenset(
@@ -167,7 +235,7 @@ _ORDERS = frozenset(
 def statement_before_question(sentence: str) -> str:
     """Return what a question is about where it is said first ("I got a dog, any tips?"), or ""."""
     cut = re.search(
-        rf"(?:[,;:–—]| - |\.\.\.)\s*(?:(?:and|but|so|right|hey)\s+)?(?:{_QUESTION.pattern}|right\?|you know\?|eh\?|huh\?|ok\?)",
+        rf"(?:[,;:–—]| - |\.\.\.)\s*(?:(?:and|but|so|right|hey|i mean)[,\s]+)?(?:{_QUESTION.pattern}|right\?|you know\?|eh\?|huh\?|ok\?)",
         sentence,
         re.IGNORECASE,
     )
@@ -182,12 +250,18 @@ def content_of(text: str, ignored: frozenset[str]) -> list[str]:
     return [term for term in terms(text) if term not in LIGHT and term not in ignored]
 
 
-def trimmed(text: str, ignored: frozenset[str]) -> str:
-    """Return a sentence without the clauses that carry no content."""
+def trimmed(text: str, ignored: frozenset[str], *, is_advice: bool = False) -> str:
+    """Return a sentence without the clauses that carry no content, or only ask for something.
+
+    Args:
+        text: the sentence without its openers.
+        ignored: terms of the speakers' names.
+        is_advice: whether advice was asked for; orders in it are kept.
+    """
     at, kept, lead = 0, "", ""
     for cut in [*_CUT.finditer(text), None]:
         clause = text[at : cut.start() if cut else len(text)]
-        asks = bool(kept) and is_request(clause)
+        asks = bool(kept) and not is_advice and is_request(clause)
         if asks:
             pass  # "..., so please suggest nothing with satay"
         elif (
@@ -205,22 +279,22 @@ def trimmed(text: str, ignored: frozenset[str]) -> str:
     return _INTENSE.sub("", kept).strip(" ,-–—;")
 
 
-def features(
-    text: str, ignored: frozenset[str], *, is_open: bool, is_asked: bool = False
-) -> dict[str, float]:
+def features(text: str, talk: Talk, *, is_open: bool) -> dict[str, float]:
     """Return what the points of a sentence are made of.
 
     Args:
         text: the sentence, trimmed.
-        ignored: terms of the speakers' names.
+        talk: among whom it is said.
         is_open: whether the sentence begins as praise or reaction did before it was cut.
-        is_asked: whether the turn before asked something.
     """
+    ignored = talk.ignored
     content = content_of(text, ignored)
     names = [n for n in _NAME.findall(text) if not n.startswith(("I'", "I ")) and n != "I"]
     named = any(set(terms(name)) - ignored for name in names)
     return {
         "bias": 1.0,
+        "words": math.log(max(1, len(text.split()) if talk.among_people else MEAN_WORDS)),
+        "answer": float(talk.is_answer and not is_open),
         "content": float(min(len(content), MAX_CONTENT)),
         "name": float(named),
         "number": float(bool(numbers(text))),
@@ -235,53 +309,53 @@ def features(
         "praise": float(is_open),
         "pronoun": float(bool(_PRONOUN.match(text))),
         "empty": float(not content),
-        "asked": float(is_asked),
+        "asked": float(talk.is_asked),
+        "limit": float(bool(_LIMIT.search(text))),
         "modal": float(bool(_MODAL.search(text))),
     }
 
 
 def points(found: dict[str, float]) -> float:
-    """Return how much speaks for keeping a sentence; from `THRESHOLD` on it is kept."""
+    """Return how much speaks for keeping a sentence; from a threshold on it is kept."""
     return sum(_WEIGHTS[name] * value for name, value in found.items())
 
 
 def is_weighty(text: str, ignored: frozenset[str]) -> bool:
     """Return whether a sentence, without openers, has enough content to be kept."""
-    found = features(text, ignored, is_open=bool(_PRAISE.match(text)))
-    return _is_enough(found) and points(found) >= THRESHOLD
+    found = features(text, Talk(ignored=ignored), is_open=bool(_PRAISE.match(text)))
+    return _is_enough(found) and points(found) >= ALONE_OTHER
 
 
 def _is_enough(found: dict[str, float]) -> bool:
     """Whether there is more than one bare word: a name, a number, a time, or who it is about."""
-    held = ("first", "own", "name", "number", "date")
+    held = ("first", "own", "name", "number", "date", "answer")
     return found["content"] > 1 or (found["content"] == 1 and any(found[h] for h in held))
 
 
-def worth_keeping(
-    sentence: str,
-    others: frozenset[str],
-    ignored: frozenset[str],
-    *,
-    is_asked: bool = False,
-    least: float = THRESHOLD,
-) -> str:
+def worth_keeping(sentence: str, talk: Talk) -> str:
     """Return what is worth keeping of an English sentence, in its own person, or "".
 
     Args:
         sentence: one sentence with its closing mark.
-        others: names of the people who are talked to, casefolded.
-        ignored: terms of the names of everybody who talks.
-        is_asked: whether the turn before asked something.
-        least: the points that it needs if it is about the speaker; others need `THRESHOLD`.
+        talk: among whom it is said. After a person's question less content is enough, and after
+            one for advice what reads as an order is the advice.
     """
     body = sentence.strip()
     if "?" in body[-3:]:
         body = statement_before_question(body)
-    text = strip_openers(body, others)
-    if not text or _QUESTION.match(text) or is_request(text) or _BARE_TALK.fullmatch(text):
+    text = strip_openers(body, talk.others)
+    if talk.among_people:
+        text = _SHOWN.sub("", text)
+    if not text or (_QUESTION.match(text) and not _ORDER_TO_DO.match(text)):
+        return ""
+    if _BARE_TALK.fullmatch(text) and not _LIVED.match(text):
+        return ""
+    if asks_for(text, talk):
         return ""
     is_open = bool(_PRAISE.match(text))
-    text = trimmed(text, ignored).rstrip(".!… ")
-    found = features(text, ignored, is_open=is_open, is_asked=is_asked)
-    least = least if found["first"] or found["own"] else max(least, THRESHOLD)
+    text = trimmed(text, talk.ignored, is_advice=talk.is_advice).rstrip(".!… ")
+    found = features(text, talk, is_open=is_open)
+    own = bool(found["first"] or found["own"])
+    alone = ALONE if own else ALONE_OTHER
+    least = THRESHOLD if talk.among_people else alone
     return text if text and _is_enough(found) and points(found) >= least else ""

@@ -30,7 +30,7 @@ from reverie.models.rules.sentiment import sentiment
 from reverie.models.rules.text import clean, fold, is_chinese, sentences
 from reverie.models.rules.vocab import PASTS
 from reverie.models.salient import chinese, english
-from reverie.models.salient.answers import Answer, answer_of, asks, is_fragment
+from reverie.models.salient.answers import Answer, answer_of, asks, is_fragment, seeks_advice
 from reverie.models.salient.voice import in_third
 
 TAG = "salient"
@@ -169,9 +169,17 @@ class _Scene:
         }
         self.people = others - {t.speaker.strip() for t in before if _is_silent(t)}
         last = before[-1] if before else None
-        self.is_asked = last is not None and last.speaker.strip() in others and asks(last)
-        self.others = frozenset(part.casefold() for o in others for part in o.split()[:2])
-        self.ignored = _name_terms(tuple(sorted({name, *others} - {"user"})))
+        others_called = frozenset(part.casefold() for o in others for part in o.split()[:2])
+        # What a person asks is about a life; what a machine asks is mostly about its task.
+        heard = last is not None and last.speaker.strip() in self.people
+        self.talk = english.Talk(
+            others=others_called,
+            ignored=_name_terms(tuple(sorted({name, *others} - {"user"}))),
+            among_people=bool(self.people),
+            is_asked=last is not None and last.speaker.strip() in others and asks(last),
+            is_answer=heard and last is not None and asks(last, at_end=False),
+            is_advice=heard and last is not None and seeks_advice(last),
+        )
 
     def said(self) -> list[Said]:
         """Return what is kept, in order; neighbours that belong together are one."""
@@ -222,7 +230,7 @@ class _Scene:
         if _is_other(sentence):
             return self._as_it_stands(sentence)
         han = is_chinese(sentence)
-        bare = sentence.strip() if han else english.strip_openers(sentence, self.others)
+        bare = sentence.strip() if han else english.strip_openers(sentence, self.talk.others)
         if asked := (cues.EXPLICIT_ZH if han else cues.EXPLICIT).match(bare):
             if "?" in sentence or "？" in sentence:
                 return None
@@ -231,7 +239,7 @@ class _Scene:
             )
         if (cues.RETRACT_ZH if han else cues.RETRACT).match(bare):
             return None
-        text = self._worth(sentence, han=han, is_asked=self.is_asked)
+        text = self._worth(sentence, han=han)
         if not text:
             return None
         leans = bool(_FOLLOWS.match(text))
@@ -250,26 +258,28 @@ class _Scene:
             return Said(self._told(answer.statement, han=han), answer.statement, sources=sources)
         fragment = answer.fragment.strip(" .!。！")
         if not is_fragment(answer.fragment):
-            found = self._worth(answer.fragment, han=han, is_asked=True)
+            found = self._worth(answer.fragment, han=han)
             return Said(self._told(found, han=han), found) if found else None
         if han:
             content = chinese.is_answer(answer.question, fragment)
             told = f"{self.name}被问“{answer.question}”，答：{fragment}"
         else:
             told = f'{self.name}, asked "{answer.question}": {fragment}'
-            stripped = english.strip_openers(fragment, self.others)
-            content = bool(english.content_of(stripped, self.ignored)) and bool(
-                english.content_of(answer.question, self.ignored)
+            stripped = english.strip_openers(fragment, self.talk.others)
+            ignored = self.talk.ignored
+            content = (
+                bool(english.content_of(stripped, ignored))
+                and bool(english.content_of(answer.question, ignored))
+                and not english.asks_for(stripped, self.talk)
             )
         return Said(told, answer.fragment, sources=sources) if content else None
 
-    def _worth(self, sentence: str, *, han: bool, is_asked: bool) -> str:
+    def _worth(self, sentence: str, *, han: bool) -> str:
         if han:
-            return chinese.worth_keeping(sentence)
-        least = english.THRESHOLD if self.people else english.ALONE
-        return english.worth_keeping(
-            sentence, self.others, self.ignored, is_asked=is_asked, least=least
-        )
+            return chinese.worth_keeping(
+                sentence, is_answer=self.talk.is_answer, is_advice=self.talk.is_advice
+            )
+        return english.worth_keeping(sentence, self.talk)
 
     def _as_it_stands(self, sentence: str) -> Said | None:
         text = sentence.strip(" ,;.!。！")
@@ -282,7 +292,7 @@ class _Scene:
     def _note(self, kind: str, text: str) -> list[Said]:
         bare = _PICTURE.sub("", text.strip())
         bare = re.sub(r"\b(?:an?|the) (?=[a-z])", "", bare)  # a caption reads as well without
-        if not english.content_of(bare, self.ignored):
+        if not english.content_of(bare, self.talk.ignored):
             return []
         what = kind.rsplit(maxsplit=1)[-1].lower()
         return [Said(f"{self.name}'s {what}: {bare}", bare)]

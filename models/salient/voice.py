@@ -11,7 +11,7 @@ import re
 
 from reverie.models.rules.person import conjugate
 from reverie.models.rules.vocab import ADVERBS, BASES, GERUNDS, PARTICIPLES, PASTS
-from reverie.models.salient.words import ELIDED_STATES
+from reverie.models.salient.words import ELIDED_NOT, ELIDED_STATES
 
 _AUXILIARY = {
     "'m": "is", "'re": "is", "'ve": "has", "'ll": "will", "am": "is", "are": "is",
@@ -38,7 +38,7 @@ _TOGETHER = re.compile(
     re.IGNORECASE,
 )
 _FINITE_AFTER_GERUND = re.compile(
-    r"\b(?:is|was|are|were|can|could|has|have|had|will|would|makes?|made|helps?|helped|takes?|took|brings?|brought|gives?|gave|means?|feels?|felt|reminds?|seems?|keeps?)\b"
+    r"\b(?:is|was|are|were|can|could|has|have|had|will|would|makes?|made|helps?|helped|takes?|took|brings?|brought|gives?|gave|means?|feels?|felt|reminds?|seems?|looks?|sounds?|keeps?)\b"
 )
 _GERUND_LEAD = re.compile(
     r"(?P<adverb>(?:(?:still|just|also|currently|recently|now|really|always|been) )*)(?P<verb>\w+ing)\b"
@@ -116,6 +116,8 @@ def _with_subject(sentence: str) -> str:
     if first in {"gonna", "been", "gotta"} and not rest.startswith("be "):
         lead = {"gonna": "I'm", "been": "I've", "gotta": "I"}[first]
         return f"{lead} {low}"
+    if ELIDED_NOT.match(low):
+        return f"I {low}"
     if re.match(r"can't (?:wait|stand|believe)\b", low):
         return f"I {low}"
     gerund = _GERUND_LEAD.match(low)

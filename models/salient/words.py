@@ -3,6 +3,8 @@
 # ruff: noqa: E501 - lists
 from __future__ import annotations
 
+import re
+
 from stop_words import get_stop_words
 
 from reverie.memory_graph.text import terms
@@ -24,6 +26,7 @@ LIGHT = frozenset(
         rock rocks stuff indeed exactly certainly course soon later around back let keeps
         perfect brilliant stunning terrific awful terrible bad sad sorry hard tough easy rewarding
         since while until during far back
+        woo hah heh yum yummy bet anytime bummer phew yay
         refreshing relaxing peaceful powerful able just now then once again already yet""",
     )
 )
@@ -41,6 +44,12 @@ OPENERS = (
 )
 # A first verb without a subject that speaks of the speaker: "Love hiking", "Need a new bike".
 ELIDED_STATES = frozenset("love hate need want miss enjoy prefer like adore".split())
+# "Don't feel like going out" leaves its "I" out; "Don't worry" is said to another.
+ELIDED_NOT = re.compile(
+    r"(?:don't (?:really |even |quite )?(?:feel|think|have|want|need|like|know|own)"
+    r"|(?:didn't|haven't|couldn't) (?:really |even |quite )?\w+)\b(?! (?:bad|free|sorry|that|it|you|your|a word)\b)",
+    re.IGNORECASE,
+)
 # Fellow talk, whoever it is addressed to: such a sentence says nothing about a life.
 _ABOUT_TALK = (
     r"(?:that|this|it|they|those|these|you|he|she)(?:'s|'re| is| are| was| were| must be| must have been)? (?:sounds?|looks?|seems?) (?:(?:like )?(?:so|really|very|such|super|pretty|a|an|just|like)? ?)*\w+"
