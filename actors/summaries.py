@@ -30,7 +30,7 @@ from reverie.memory_graph.profile import Profile
 from reverie.memory_graph.state import as_bytes
 from reverie.memory_graph.summaries import SummaryPolicy
 from reverie.models.protocol import Embedder
-from reverie.models.summarise import CentralSentences, Summariser, Summary
+from reverie.models.summarise import CentralSentences, Summariser, Summary, has_dates
 from reverie.models.usage import Budget, charged_to, purpose
 
 log = structlog.get_logger(__name__)
@@ -104,13 +104,22 @@ class SummaryKeeper:
             elif batch.is_last:
                 return None
 
-    def reflection(self, key: Key, reflect_at: float | None, *, force: bool = False) -> c.Reflect:
+    def reflection(
+        self,
+        key: Key,
+        reflect_at: float | None,
+        *,
+        force: bool = False,
+        request_id: str | None = None,
+    ) -> c.Reflect:
         """Return the command that begins a reflection of a user if one is due."""
+        if request_id is None and self._router.backend.repeats:
+            request_id = uuid.uuid4().hex
         return c.Reflect(
             world=key.world,
             user_id=key.user_id,
             at=self._now(key.world),
-            request_id=uuid.uuid4().hex if self._router.backend.repeats else None,
+            request_id=request_id,
             reflect_at=reflect_at,
             force=force,
         )
@@ -181,6 +190,8 @@ class SummaryKeeper:
     def made(self, key: Key, material: Material) -> Summary | None:
         """Return the text for a material, None when the summariser raised anything."""
         limits = self._limits(key)
+        dated = has_dates(self._now(key.world))
+        material = msgspec.structs.replace(material, is_dated=dated)
         try:
             with charged_to(key.world, key.user_id, budget=limits), purpose("summarise"):
                 return self._summariser(material).summarise(material)

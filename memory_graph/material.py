@@ -98,6 +98,7 @@ class Material(msgspec.Struct, frozen=True, omit_defaults=True):
         order: as of `nodes.Summary`, likewise.
         focus: the entity that an insight is about; empty otherwise.
         regularities: what happens again and again in the sources of an insight.
+        is_dated: times are dates of the calendar; else they count from the begin of a world.
     """
 
     subject: Subject
@@ -114,6 +115,7 @@ class Material(msgspec.Struct, frozen=True, omit_defaults=True):
     order: int = 1
     focus: str = ""
     regularities: tuple[Regularity, ...] = ()
+    is_dated: bool = True
 
 
 class Candidate(msgspec.Struct, gc=False):

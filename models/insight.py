@@ -30,7 +30,9 @@ def regular(material: Material, *, is_chinese: bool) -> list[str]:
 
 
 def _said(words: str, focus: str, one: Regularity) -> str:
-    return words.format(focus=focus, name=one.name, count=one.count, total=one.total)
+    said = words.format(focus=focus, name=one.name, count=one.count, total=one.total)
+    # "the mill" begins a sentence; a name that is spelt with care ("iPhone") stays as it is.
+    return said[0].upper() + said[1:] if said.split(maxsplit=1)[0].islower() else said
 
 
 def joined(figures: Sequence[str], told: Sequence[str], *, is_chinese: bool) -> str:

@@ -8,6 +8,7 @@ used instead.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ from reverie.models.rules.text import key_words, numbers
 ShowDay: TypeAlias = Callable[[float, bool], str]
 
 LARGE_ENOUGH = 900_000_000  # parameters; smaller models cannot be asked to summarise
+DAY_S = 86_400.0
+EPOCH_S = 10 * 365 * DAY_S  # about 1980; see `has_dates`
 MAX_SHOWN = 40  # sources that a language model is shown
 MARGIN_TOKENS = 64  # of the context, for the chat template
 MIN_KEPT = 0.5  # of a model's sentences that must be grounded
@@ -90,28 +93,46 @@ def calendar_day(at: float, is_chinese: bool) -> str:  # noqa: FBT001 (the signa
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
+def counted_day(at: float, is_chinese: bool) -> str:  # noqa: FBT001 (the signature of ShowDay)
+    """Return a day of a world whose time begins at 0: the first is day 1."""
+    number = math.floor(at / DAY_S) + 1
+    return f"第{number}天" if is_chinese else f"Day {number}"
+
+
+def has_dates(now: float) -> bool:
+    """Say whether a clock that reads `now` tells dates of the calendar. No clock of the real day
+    reads a time before 1980; a game whose clock does counts from the begin of its world."""
+    return now >= EPOCH_S
+
+
+def _shower(given: ShowDay | None, material: Material) -> ShowDay:
+    return given or (calendar_day if material.is_dated else counted_day)
+
+
 class CentralSentences:
     """The sentences that the material has picked, by day. Calls no model."""
 
-    def __init__(self, show_day: ShowDay = calendar_day) -> None:
+    def __init__(self, show_day: ShowDay | None = None) -> None:
         """Begin.
 
         Args:
             show_day: shows a time in seconds as a day, in Chinese or not; a game with a calendar
-                of its own gives its own.
+                of its own gives its own. By default by the calendar, and "Day 3" where times are
+                no dates.
         """
         self._show_day = show_day
 
     def summarise(self, material: Material) -> Summary:
         """Return the sentences; see the class. An insight begins with what can be counted."""
         picked = [material.sources[i] for i in material.picked]
+        show_day = _shower(self._show_day, material)
         if material.subject == "insight":
             is_chinese = in_chinese([source.text for source in material.sources])
             figures = regular(material, is_chinese=is_chinese)
             # What is made of insights needs no days: they stand in these.
-            told = lines(picked, self._show_day) if material.name else list(map(statement, picked))
+            told = lines(picked, show_day) if material.name else list(map(statement, picked))
             return Summary(joined(figures, told, is_chinese=is_chinese), material.picked)
-        return Summary("\n".join(lines(picked, self._show_day)), material.picked)
+        return Summary("\n".join(lines(picked, show_day)), material.picked)
 
 
 def lines(sources: Sequence[Told], show_day: ShowDay = calendar_day) -> list[str]:
@@ -163,7 +184,7 @@ class WrittenSummaries:
         model: LanguageModel,
         *,
         large_enough: int = LARGE_ENOUGH,
-        show_day: ShowDay = calendar_day,
+        show_day: ShowDay | None = None,
     ) -> None:
         """Begin.
 
@@ -189,7 +210,8 @@ class WrittenSummaries:
             return self._plain.summarise(material)
         sources = [material.sources[i] for i in places]
         figures = _figures(material)
-        kept, dropped = grounded(text, [*lines(sources, self._show_day), *figures, material.name])
+        told = lines(sources, _shower(self._show_day, material))
+        kept, dropped = grounded(text, [*told, *figures, material.name])
         self.counts.dropped_sentences += dropped
         low, high = (share * material.max_tokens for share in LENGTHS)
         whole = len(kept) + dropped
@@ -223,7 +245,7 @@ class WrittenSummaries:
         is_chinese = in_chinese([source.text for source in sources])
         system, ask = _CHINESE if is_chinese else _ENGLISH
         subject = (_SUBJECTS_ZH if is_chinese else _SUBJECTS)[material.subject]
-        told = [*_figures(material), *lines(sources, self._show_day)]
+        told = [*_figures(material), *lines(sources, _shower(self._show_day, material))]
         notes = "\n".join(f"- {line}" for line in told)
         words = material.max_tokens * 2 // 3
         if material.subject == "insight":

@@ -20,6 +20,7 @@ class Happening(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         tick: the hour, counted from the town's first.
         witnesses: all who were there, with those who did it and had it done; may be empty.
         planted: name of the planted deed, if it is one.
+        by_model: a language model chose it.
     """
 
     id: str
@@ -29,6 +30,7 @@ class Happening(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     language: Language
     witnesses: tuple[str, ...]
     planted: str | None = None
+    by_model: bool = False
 
 
 class Telling(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -41,6 +43,7 @@ class Telling(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         distortion: what was changed on the way from speaker to listener, in words.
         memory_id: what the listener keeps it as.
         is_new: the listener had not known of it.
+        by_model: a language model chose that it be told, and whether it be told right.
     """
 
     event: str
@@ -54,6 +57,7 @@ class Telling(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     memory_id: str = ""
     confidence: float = 1.0
     is_new: bool = True
+    by_model: bool = False
 
 
 class Ledger(msgspec.Struct):

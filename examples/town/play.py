@@ -1,5 +1,8 @@
 """The town at work: hour by hour, deeds are witnessed, told on, and thought of again.
 
+What happens is the script's, and in a few scenes of a day, if a language model takes part, its
+choice (see scene.py, director.py).
+
 All of it goes through reverie's public interface, as it would in a game: what somebody tells is
 what came to mind from his own memory. The ledger beside it is the script's own. From there come
 only the parts of a sentence that a memory holds as text, to say it in another language or wrong.
@@ -17,12 +20,15 @@ import msgspec
 
 from reverie.clock import SimulatedClock
 from reverie.profiles import load_profiles
+from reverie.town.director import SCRIPT, Director, Taken, came_of
 from reverie.town.ledger import Book, Happening, Ledger, Telling
 from reverie.town.record import Record, TickFigures
+from reverie.town.scene import Option, Scene, at_odds, count, meeting, named, options
 from reverie.town.schedule import Schedule, time_of
 from reverie.town.script import Script, Where, distorted
-from reverie.town.setting import Language, Person, Setting, said
+from reverie.town.setting import Claim, Language, Person, Setting, said
 from reverie.town.streams import stream
+from reverie.town.words import is_new, worded
 
 if TYPE_CHECKING:
     from reverie import Hit, Runtime
@@ -48,12 +54,14 @@ class Manner(msgspec.Struct, frozen=True):
         unseen: planted deeds that nobody sees.
         linked: memories are linked with the people and the place that they are of. That costs
             about a third more memory; without, both are in the texts.
+        scenes: in how many scenes a day somebody chooses what happens; 0 leaves all to the script.
     """
 
     seed: int = 1
     pace: float = 0.5
     unseen: frozenset[str] = frozenset()
     linked: bool = True
+    scenes: int = 0
 
 
 class Play:
@@ -69,6 +77,7 @@ class Play:
         tick: int = 0,
         ledger: Ledger | None = None,
         record: Record | None = None,
+        director: Director = SCRIPT,
     ) -> None:
         """Play on with what the ledger and the record hold, by default from the beginning.
 
@@ -80,6 +89,7 @@ class Play:
             tick: the hour from which to play.
             ledger: what happened so far.
             record: what was written down so far.
+            director: chooses what happens in scenes.
         """
         self.rt = rt
         self.clock = SimulatedClock(time_of(tick))
@@ -92,6 +102,7 @@ class Play:
         self._schedule = Schedule(setting, manner.seed)
         self._script = Script(setting, manner.seed, pace=manner.pace, unseen=manner.unseen)
         self._feels = len(setting.people) <= FEEL
+        self._director = director
 
     def begin(self) -> None:
         """Give everybody a memory budget, and let friends and enemies be such from the first hour
@@ -114,14 +125,15 @@ class Play:
         where = self._schedule.places(tick)
         happenings = self._script.happenings(tick, where)
         observed, moves = self._witness(happenings)
+        staged = self._scenes(tick, where)
         told, felt = self._talk(tick, where)
         self._think(tick, where)
         figures = TickFigures(
             tick,
-            len(happenings),
-            observed,
-            told,
-            moves + felt,
+            len(happenings) + staged.deeds,
+            observed + staged.observed,
+            told + staged.told,
+            moves + felt + staged.moves,
             round(time.perf_counter() - began, 4),
         )
         self.record.ticks.append(figures)
@@ -186,6 +198,109 @@ class Play:
             memory_id=memory_id,
             **deltas,  # type: ignore[arg-type]  # names of dimensions, not of arguments
         )
+
+    # -- scenes ------------------------------------------------------------------------------
+
+    def _scenes(self, tick: int, where: Where) -> TickFigures:
+        """Play the scenes of an hour, one after the other; return what came of them."""
+        deeds = observed = told = moves = 0
+        for number in range(count(self.manner.seed, tick, self.manner.scenes)):
+            draw = stream(self.manner.seed, "scene", tick, number)
+            met = meeting(self.setting, draw, where)
+            if met is None:
+                break
+            scene, hit = self._scene(draw, named(tick, number), tick, met, where)
+            taken = self._director.choose(scene)
+            option = scene.options[taken.option]
+            event = text = words = ""
+            if hit is not None and option.is_told:
+                telling = self._confide(scene, hit, option, by_model=taken.by_model)
+                event, text, told = telling.event, telling.text, told + 1
+                moves += self._hear(telling)
+            elif option.claim is not None:
+                happening, words = self._deed(scene, option.claim, option, taken)
+                event, text, deeds = happening.id, happening.text, deeds + 1
+                seen, felt = self._witness([happening])
+                observed, moves = observed + seen, moves + felt
+            choice = came_of(scene, taken, event=event, text=text, words=words)
+            self.record.scenes.append(choice)
+            self._director.note(choice)
+        return TickFigures(tick, deeds, observed, told, moves)
+
+    def _scene(
+        self, draw: Random, name: str, tick: int, met: tuple[str, str, str], where: Where
+    ) -> tuple[Scene, Hit | None]:
+        """Return a scene, and the memory that comes to mind in it."""
+        place, who, other = met
+        setting = self.setting
+        feelings = self.world.user(who).relationships.of(other)
+        is_cold = at_odds(setting, who, other, feelings)
+        hit, memory = self._on_his_mind(draw, place, who, other)
+        found = options(
+            setting, draw, place=place, who=who, other=other, is_cold=is_cold, memory=memory
+        )
+        scene = Scene(
+            id=name,
+            tick=tick,
+            place=place,
+            language=setting.places[place].language,
+            who=who,
+            other=other,
+            there=tuple(where[place]),
+            is_cold=is_cold,
+            feelings=feelings,
+            memory=memory,
+            options=found,
+            plain=draw.randrange(len(found)),
+            share=draw.random(),
+        )
+        return scene, hit
+
+    def _on_his_mind(
+        self, draw: Random, place: str, who: str, other: str
+    ) -> tuple[Hit | None, Claim | None]:
+        """Return what comes to the mind of one that would be news to the other, if they can talk
+        to each other, and what he believes of it."""
+        language = draw.choice(self._languages(who))
+        question, pick = self._question(draw, place, other, language), draw.random()
+        if _common(self.setting.people[who], self.setting.people[other]) is None:
+            return None, None
+        (hits,) = self._recall([(who, question)], worth=WORTH)
+        fresh = [hit for hit in hits if self._is_news(hit, who, other)]
+        if not fresh:
+            return None, None
+        hit = _weighted(fresh, pick)
+        claim = self.book.claim(str(hit.event), hit.heard, who)
+        return (None, None) if claim is None else (hit, claim)
+
+    def _confide(self, scene: Scene, hit: Hit, option: Option, *, by_model: bool) -> Telling:
+        """Let somebody tell what came to his mind, right or wrong."""
+        who, other = scene.who, scene.other
+        people = self.setting.people
+        language = _common(people[who], people[other])
+        assert option.claim is not None  # noqa: S101 (something is told)
+        assert language is not None  # noqa: S101 (else nothing came to his mind)
+        return self._tell(
+            scene.tick, who, other, language, hit, option.claim, option.change, by_model=by_model
+        )
+
+    def _deed(
+        self, scene: Scene, claim: Claim, option: Option, taken: Taken
+    ) -> tuple[Happening, str]:
+        """Return what happens, and the words of a model if it is told in these."""
+        words = worded(self.setting, scene, option, taken.words)
+        if words and not is_new(self.book.ledger, words):
+            words = ""
+        happening = Happening(
+            id=scene.id,
+            tick=scene.tick,
+            claim=claim,
+            text=words or said(self.setting, claim, scene.language),
+            language=scene.language,
+            witnesses=scene.there,
+            by_model=taken.by_model,
+        )
+        return happening, words
 
     # -- talk --------------------------------------------------------------------------------
 
@@ -259,14 +374,28 @@ class Play:
         if not fresh or chance > self._openness(speaker, listener):
             return None
         hit = _weighted(fresh, pick)
-        event, heard = str(hit.event), (*hit.heard, speaker)
-        believed = self.book.claim(event, hit.heard, speaker)
+        believed = self.book.claim(str(hit.event), hit.heard, speaker)
         if believed is None:
             return None
         claim, change = believed, ""
         if garbled < DISTORT * (1 + len(hit.heard)):
             claim, change = distorted(self.setting, believed, speaker, draw)
-        text = said(self.setting, claim, language)
+        return self._tell(tick, speaker, listener, language, hit, claim, change)
+
+    def _tell(
+        self,
+        tick: int,
+        speaker: str,
+        listener: str,
+        language: Language,
+        hit: Hit,
+        claim: Claim,
+        change: str,
+        *,
+        by_model: bool = False,
+    ) -> Telling:
+        """Let somebody tell of a memory what `claim` says; `change` is what is wrong of it."""
+        event, text = str(hit.event), said(self.setting, claim, language)
         kept = self.world.tell(speaker, listener, hit.id, text=text)
         telling = Telling(
             event=event,
@@ -275,11 +404,12 @@ class Play:
             listener=listener,
             claim=claim,
             text=text,
-            heard=heard,
+            heard=(*hit.heard, speaker),
             distortion=change,
             memory_id=kept.memory_id,
             confidence=self._confidence(listener, kept.memory_id),
             is_new=not self.book.knows(event, listener),
+            by_model=by_model,
         )
         self.book.told(telling)
         return telling

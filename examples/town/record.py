@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -9,6 +11,7 @@ import msgspec
 from reverie.memory_graph.errors import DataFolderError
 from reverie.memory_graph.store.driver_errors import disk_error
 from reverie.town.ledger import Ledger
+from reverie.town.setting import Setting
 
 FORMAT = 1
 
@@ -92,25 +95,83 @@ class Thought(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
 
 
+class Choice(
+    msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="line", tag="scene"
+):
+    """What came of a scene; a line of the script log, from which a run can be played again.
+
+    Attributes:
+        id: of the scene, one of its branch.
+        tick: the hour, counted from the town's first.
+        place: where it was.
+        who: who did something, or not.
+        other: to whom.
+        offered: keys of what might have happened; see scene.py.
+        took: key of what did.
+        by_model: a language model chose it; else the script did.
+        why: why it was not the model.
+        words: how a model put it, if that was kept.
+        event: id of what happened, or was told of; empty when nothing was.
+        text: what happened, or what was told.
+        branch: of the run; empty for the town itself.
+    """
+
+    id: str
+    tick: int
+    place: str
+    who: str
+    other: str
+    offered: tuple[str, ...]
+    took: str
+    by_model: bool = False
+    why: str = ""
+    words: str = ""
+    event: str = ""
+    text: str = ""
+    branch: str = ""
+
+    @property
+    def by(self) -> str:
+        """Who chose, in words."""
+        return "by the model" if self.by_model else f"by the script ({self.why})"
+
+    def told(self, setting: Setting) -> str:
+        """Return what came of it as a sentence."""
+        if not self.event:
+            return (
+                f"{self.who} met {self.other} at {setting.places[self.place].en}, and kept silent."
+            )
+        is_deed = self.took in setting.deeds
+        return self.text if is_deed else f"{self.who} told {self.other}: “{self.text}”"
+
+
+def reasons(scenes: Iterable[Choice]) -> dict[str, int]:
+    """Return why the model did not choose in scenes, and in how many."""
+    return dict(sorted(Counter(scene.why for scene in scenes if not scene.by_model).items()))
+
+
 class Record(msgspec.Struct):
     """What a run has written down so far. `away` is of the last evening: how many memories were
-    put away in all, and some of them."""
+    put away in all, and some of them. `scenes` is empty where no model took part."""
 
     ticks: list[TickFigures] = []
     days: list[DayFigures] = []
     traces: list[Trace] = []
     thoughts: list[Thought] = []
     away: tuple[int, tuple[Away, ...]] = (0, ())
+    scenes: list[Choice] = []
 
 
 class Save(msgspec.Struct, kw_only=True):
-    """A run that can go on: at `tick`, with the memories of the save slot `tag`."""
+    """A run that can go on: at `tick`, with the memories of the save slot `tag`. `scenes` is how
+    many there are a day."""
 
     format: int = FORMAT
     seed: int
     npcs: int
     pace: float
     linked: bool = True
+    scenes: int = 0
     tick: int
     tag: str
     ledger: Ledger

@@ -18,6 +18,7 @@ from reverie.memory_graph.store.driver_errors import disk_error
 from reverie.town.evening import STORY, counted, how
 from reverie.town.ledger import Happening
 from reverie.town.play import Play
+from reverie.town.record import reasons
 from reverie.town.run import Outcome
 from reverie.town.schedule import HOURS, clock_text, time_of
 from reverie.town.setting import said
@@ -70,6 +71,7 @@ def page(outcome: Outcome, truth: Truth) -> str:
         counted=_counted(play),
         away=_away(play),
         thoughts=_thoughts(play),
+        scenes=_scenes(outcome),
         truth=_truth(truth),
         cast=_cast(play),
         version=__version__,
@@ -115,8 +117,11 @@ def _tiles(play: Play) -> list[tuple[str, str]]:
     ticks = play.record.ticks
     spent = sorted(figures.seconds for figures in ticks)
     middle = 1e3 * spent[len(spent) // 2] if spent else 0.0
+    by_model = sum(scene.by_model for scene in play.record.scenes)
+    scenes = [(f"{by_model:,}", "scenes that the model chose in")] if play.record.scenes else []
     return [
         (f"{sum(f.deeds for f in ticks):,}", "deeds"),
+        *scenes,
         (f"{sum(f.observed for f in ticks):,}", "memories of witnesses"),
         (f"{sum(f.told for f in ticks):,}", "times told on"),
         (f"{sum(bool(t.distortion) for t in play.book.ledger.tellings):,}", "of them distorted"),
@@ -211,6 +216,31 @@ def _thoughts(play: Play) -> list[dict[str, str]]:
         {"when": f"day {thought.day}", "name": _both(play, name), "text": thought.text}
         for name, thought in last.items()
     ][:_ROWS]
+
+
+def _scenes(outcome: Outcome) -> dict[str, Any] | None:
+    """Return what was chosen in scenes, the last ones; None in a town without any."""
+    play = outcome.play
+    scenes = play.record.scenes
+    if not scenes:
+        return None
+    by_model = sum(scene.by_model for scene in scenes)
+    rest = [f"{count} by the script ({why})" for why, count in reasons(scenes).items()]
+    return {
+        "model": outcome.model or "no language model",
+        "counted": ", ".join([f"{by_model} of {len(scenes)} by the model", *rest]),
+        "in_words": sum(bool(scene.words) for scene in scenes),
+        "rows": [
+            {
+                "when": clock_text(time_of(scene.tick)),
+                "where": play.setting.places[scene.place].en,
+                "text": scene.told(play.setting),
+                "by": scene.by,
+                "offered": ", ".join(scene.offered),
+            }
+            for scene in scenes[-_ROWS:]
+        ],
+    }
 
 
 def _truth(truth: Truth) -> dict[str, Any]:

@@ -18,10 +18,13 @@ from reverie.models.cached import CachedEmbedder
 from reverie.models.catalog import default_folder, find_entry
 from reverie.models.embedders import STANDIN, open_embedder
 from reverie.town.crowd import with_people
+from reverie.town.direction import Direction
 from reverie.town.evening import STORY, evening, follow
-from reverie.town.play import Manner, Play
+from reverie.town.play import WORLD, Manner, Play
 from reverie.town.record import Save, read_save, write_save
+from reverie.town.scene import MAX_SCENES, SCENES
 from reverie.town.schedule import HOURS
+from reverie.town.script_log import UNSEEN as UNSEEN_BRANCH, Begun
 from reverie.town.setting import Setting, load_setting
 
 _CACHE_BYTES = 64 << 20  # of vectors of texts that come again
@@ -47,7 +50,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         digests: compute the digest of everybody's memory at the end.
         embedder: "standin", "minilm", "multilingual", a GGUF file, "auto", or an object. A model
             embeds each text by itself, so that vectors do not depend on what else was embedded.
-        given: which of npcs, seed and pace were asked for: a save to go on from must have them.
+        scenes: in how many scenes a day somebody chooses what happens: the language model, if there
+            is one in `settings`, else the script. None is 3 with a model, 0 without.
+        replay: the script log of another run (or the folder of its town), which is played again as
+            it went, without its model: seed, people, pace and scenes are those of the log, and so
+            are the days, unless they are given. It needs the embedder of that run.
+        given: which of npcs, seed, pace, scenes and days were asked for: a save to go on from, or a
+            log to play again, must have the first four.
         models_folder: where models lie; None is the user's cache folder.
         settings: further ones of `reverie.open`.
     """
@@ -64,6 +73,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     linked: bool = True
     digests: bool = True
     embedder: Any = STANDIN
+    scenes: int | None = None
+    replay: Path | None = None
     given: tuple[str, ...] = ()
     models_folder: Path | None = None
     settings: dict[str, Any] = {}
@@ -71,7 +82,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 class Outcome(msgspec.Struct, kw_only=True):
     """What came out of a run. `digests` is user id -> digest of the whole memory; `digest` is of
-    all of them. `embedder` is its id. What reads memories through it needs the town open."""
+    all of them. `embedder` is its id, and `model` that of the language model that takes part, or
+    took part in what is played again. What reads memories through it needs the town open."""
 
     plan: Plan
     setting: Setting
@@ -79,6 +91,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     other: Play | None
     digests: dict[str, str]
     embedder: str
+    model: str = ""
 
     @property
     def digest(self) -> str:
@@ -106,8 +119,10 @@ def run(
         at_end: called at the end, while the town is open.
 
     Raises:
-        DataFolderError: the folder holds a town already, or (to resume) none; or it is none.
-        ConfigError: the save to go on from is of other people, or of another seed or pace.
+        DataFolderError: the folder holds a town already, or (to resume) none; or it is none; or
+            the script log cannot be read.
+        ConfigError: the save to go on from, or the log to play again, is of other people, or of
+            another seed or pace, or of another embedder; or the log does not fit the town.
         UnknownCheckpointError: no save slot of that day.
         ReverieError: of `reverie.open`.
 
@@ -115,11 +130,8 @@ def run(
     """
     _require_folder(plan)
     save = _chosen(plan) if plan.resume else None
-    if save is not None:
-        _require_same(plan, save)
-        plan = msgspec.structs.replace(
-            plan, seed=save.seed, npcs=save.npcs, pace=save.pace, linked=save.linked
-        )
+    direction = Direction(plan.folder, plan.settings, resume=plan.resume, replay=plan.replay)
+    plan = _fixed(plan, save, direction)
     setting = with_people(load_setting(), plan.npcs, plan.seed)
     embedder = _embedder(plan)
     with ExitStack() as unless_begun, ExitStack() as opened:
@@ -133,19 +145,26 @@ def run(
                 background=False,
                 extractor="off",
                 embedder=embedder,
-                **plan.settings,
+                **plan.settings | direction.settings(),
             )
         )
-        manner = Manner(seed=plan.seed, pace=plan.pace, linked=plan.linked)
+        reads_by = rt.mind.for_reading(WORLD).info.id
+        direction.opened(rt, reads_by)
+        play = Play(
+            rt,
+            setting,
+            _manner(plan),
+            **_from(save),
+            director=direction.director(setting, rt.world(WORLD)),
+        )
         if save is None:
-            play = Play(rt, setting, manner)
             play.begin()
         else:
-            play = Play(rt, setting, manner, tick=save.tick, ledger=save.ledger, record=save.record)
             play.world.rewind(save.tag)
         unless_begun.pop_all()  # from here on, there is a town
+        direction.begin(_begun(plan, reads_by), save, opened)
         _play_days(plan, play, save.tick if save else 0, progress, after_day)
-        other = _what_if(plan, play, progress) if plan.what_if else None
+        other = _what_if(plan, play, direction, progress) if plan.what_if else None
         names = setting.people if plan.digests else ()
         digests = {name: play.world.user(name).digest() for name in names}
         outcome = Outcome(
@@ -154,11 +173,62 @@ def run(
             play=play,
             other=other,
             digests=digests,
-            embedder=rt.mind.for_reading(play.world.name).info.id,
+            embedder=reads_by,
+            model=direction.model,
         )
         if at_end is not None:
             at_end(outcome)
     return outcome
+
+
+def _fixed(plan: Plan, save: Save | None, direction: Direction) -> Plan:
+    """Return the plan with what a save, or the log of another run, has settled.
+
+    Raises:
+        ConfigError: another town was asked for, or more scenes than there may be.
+    """
+    if plan.scenes is not None and not 0 <= plan.scenes <= MAX_SCENES:
+        msg = f"scenes must be 0 to {MAX_SCENES} a day, not {plan.scenes}"
+        raise ConfigError(msg, setting="scenes")
+    wanted = plan.scenes
+    if wanted is None:
+        wanted = SCENES if direction.has_model else 0
+    old: Save | Begun | None = direction.begun or save
+    if old is None:
+        return msgspec.structs.replace(plan, scenes=wanted)
+    _require_same(plan, old)
+    plan = msgspec.structs.replace(
+        plan, seed=old.seed, npcs=old.npcs, pace=old.pace, linked=old.linked
+    )
+    if isinstance(old, Save):  # a model may come to a town that was without one
+        return msgspec.structs.replace(plan, scenes=old.scenes or wanted)
+    days = plan.days if "days" in plan.given else old.days
+    what_if = plan.what_if and old.what_if
+    return msgspec.structs.replace(plan, scenes=old.scenes, days=days, what_if=what_if)
+
+
+def _manner(plan: Plan) -> Manner:
+    return Manner(seed=plan.seed, pace=plan.pace, linked=plan.linked, scenes=plan.scenes or 0)
+
+
+def _from(save: Save | None) -> dict[str, Any]:
+    """Return where a play goes on from."""
+    if save is None:
+        return {}
+    return {"tick": save.tick, "ledger": save.ledger, "record": save.record}
+
+
+def _begun(plan: Plan, embedder: str) -> Begun:
+    return Begun(
+        seed=plan.seed,
+        npcs=plan.npcs,
+        pace=plan.pace,
+        linked=plan.linked,
+        scenes=plan.scenes or 0,
+        days=plan.days,
+        what_if=plan.what_if,
+        embedder=embedder,
+    )
 
 
 def _require_folder(plan: Plan) -> None:
@@ -194,14 +264,19 @@ def _require_folder(plan: Plan) -> None:
     raise DataFolderError(msg, path=str(folder))
 
 
-def _require_same(plan: Plan, save: Save) -> None:
-    """Refuse to go on with another town than was asked for; raises ConfigError."""
-    for name in plan.given:
-        asked, saved = getattr(plan, name), getattr(save, name)
-        if asked != saved:
+def _require_same(plan: Plan, old: Save | Begun) -> None:
+    """Refuse to go on with another town than was asked for, or to play another one again; raises
+    ConfigError."""
+    is_save = isinstance(old, Save)
+    for name in ("npcs", "seed", "pace", "scenes"):
+        asked, had = getattr(plan, name), getattr(old, name)
+        is_new = name == "scenes" and is_save and not had
+        if name in plan.given and asked != had and not is_new:
+            where = f"the town in {plan.folder}" if is_save else f"the town of {plan.replay}"
+            what = "go on with it" if is_save else "play it again"
             msg = (
-                f"the town in {plan.folder} has {name} {saved}, not {asked}: leave --{name} out to "
-                "go on with it, or begin another in another folder"
+                f"{where} has {name} {had}, not {asked}: leave --{name} out to {what}, or begin "
+                "another in another folder"
             )
             raise ConfigError(msg, setting=name)
 
@@ -268,7 +343,9 @@ def _play_days(
             progress("the town", tick + 1, last)
 
 
-def _what_if(plan: Plan, play: Play, progress: Progress | None) -> Play | None:
+def _what_if(
+    plan: Plan, play: Play, direction: Direction, progress: Progress | None
+) -> Play | None:
     """Play the days after the theft once more, in a fork of the world in which nobody saw it."""
     path = plan.folder / f"{BRANCH}.json"
     theft = _theft_tick(play.setting)
@@ -289,6 +366,7 @@ def _what_if(plan: Plan, play: Play, progress: Progress | None) -> Play | None:
         tick=theft,
         ledger=save.ledger,
         record=save.record,
+        director=direction.director(play.setting, play.rt.world(name), UNSEEN_BRANCH),
     )
     last = plan.days * HOURS
     for tick in range(theft, last):
@@ -319,6 +397,7 @@ def _save(plan: Plan, play: Play, tick: int, tag: str) -> None:
         npcs=plan.npcs,
         pace=plan.pace,
         linked=plan.linked,
+        scenes=plan.scenes or 0,
         tick=tick,
         tag=tag,
         ledger=play.book.ledger,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -11,6 +12,7 @@ import msgspec
 from reverie.memory_graph.errors import ConfigError
 
 PLAYER = "player"  # who acts in the town but is none of its people
+TALK_VERBS = ("keeps", "tells", "lies")  # of what is no deed: silence, a confidence, a distortion
 
 Language: TypeAlias = Literal["en", "zh"]
 Pair: TypeAlias = tuple[str, str]  # the English and the Chinese form
@@ -80,13 +82,17 @@ class Move(Written, frozen=True, kw_only=True):
 
 
 class Deed(Written, frozen=True, kw_only=True):
-    """Something that may happen; `chance` is relative to the other deeds, 0 only if planted.
+    """Something that may happen; `chance` is relative to the other deeds, 0 if it happens only
+    where it is planted or chosen in a scene.
 
     Attributes:
         by: "player", or anybody who is there.
         between: what the second person is to the first; "none" has no second.
         importance: 0 to 1.
         sentiment: -1 to 1.
+        verb: by which a language model may choose it in a scene (see scene.py); each begins with
+            another word. Without one it is never chosen.
+        when: between whom it may be chosen: "cold" is those who are at odds, "warm" the others.
     """
 
     en: str
@@ -98,6 +104,8 @@ class Deed(Written, frozen=True, kw_only=True):
     sentiment: float = 0.0
     things: tuple[Pair, ...] = ()
     moves: tuple[Move, ...] = ()
+    verb: str = ""
+    when: Literal["always", "cold", "warm"] = "always"
 
 
 class Planted(Written, frozen=True, kw_only=True):
@@ -176,6 +184,9 @@ def load_setting(path: Path | None = None) -> Setting:
     if lines := list(_missing(setting)):
         msg = f"the town at {source} names what is not there: {'; '.join(lines)}"
         raise ConfigError(msg, path=str(source))
+    if lines := list(_bad_verbs(setting)):
+        msg = f"the town at {source} has deeds that cannot be chosen: {'; '.join(lines)}"
+        raise ConfigError(msg, path=str(source))
     return setting
 
 
@@ -201,6 +212,18 @@ def _missing(setting: Setting) -> list[str]:
         actors = [name for name in (planted.a, planted.b) if name is not None]
         lines += [f"{planted.id}: no person {n!r}" for n in actors if n not in setting.people]
     return lines
+
+
+def _bad_verbs(setting: Setting) -> Iterator[str]:
+    known: dict[str, str] = dict.fromkeys(TALK_VERBS, "talk")
+    for name, deed in setting.deeds.items():
+        if not deed.verb:
+            continue
+        if deed.by != "anybody" or deed.between == "none":
+            yield f"{name}: it has a verb, and is not between two people of the town"
+        if deed.verb in known:
+            yield f"{name}: {known[deed.verb]} has the verb {deed.verb!r} already"
+        known[deed.verb] = name
 
 
 def _bad_hours(name: str, hours: dict[str, tuple[str, ...]], spots: set[str]) -> list[str]:

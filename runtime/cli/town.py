@@ -84,8 +84,27 @@ def town(  # noqa: PLR0913 (each is an option)
     language_model: Annotated[
         str | None,
         typer.Option(
-            help="Writes what people think at the end of a day: the GGUF file of an instruct "
-            "model. Without one, their thoughts are sentences of their memories.",
+            help="Chooses what happens in some scenes of a day: smollm2, or an instruct model's "
+            "GGUF file. A larger one finds words for it, and writes what people think in the "
+            "evening.",
+            show_default=False,
+        ),
+    ] = None,
+    scenes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=200,
+            help="How many scenes a day it chooses in; 3 by default. Without a model the script "
+            "chooses.",
+            show_default=False,
+        ),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            help="Play another town again, by its folder or script.jsonl, without its model, to "
+            "the same memories.",
             show_default=False,
         ),
     ] = None,
@@ -114,6 +133,8 @@ def town(  # noqa: PLR0913 (each is an option)
         what_if=what_if,
         linked=npcs <= _LINKED,
         embedder=embedder,
+        scenes=scenes,
+        replay=replay,
         given=_given(context),
         models_folder=folder_of(options),
         settings={} if language_model is None else _written_by(language_model),
@@ -157,8 +178,9 @@ def _written_by(language_model: str) -> dict[str, object]:
 
 
 def _given(context: typer.Context) -> tuple[str, ...]:
-    """Return which of the settings that a save fixes are in the command line."""
-    sources = {name: context.get_parameter_source(name) for name in ("npcs", "seed", "pace")}
+    """Return which of the settings that a save or a log fixes are in the command line."""
+    names = ("npcs", "seed", "pace", "scenes", "days")
+    sources = {name: context.get_parameter_source(name) for name in names}
     return tuple(name for name, source in sources.items() if source and source.name != "DEFAULT")
 
 
@@ -203,8 +225,12 @@ def _progress(
 
 
 def _evening(play: Play, day: int) -> str:
-    """Return what the town answers at the end of a day."""
-    return f"day {day}: {_QUESTION} {_named(play.record.days[-1].knowers)}"
+    """Return what was chosen in scenes of a day, and what the town answers at the end of it."""
+    from reverie.town.schedule import clock_text, day_and_hour, time_of
+
+    scenes = [scene for scene in play.record.scenes if day_and_hour(scene.tick)[0] == day]
+    lines = [f"{clock_text(time_of(s.tick))}, {s.by}: {s.told(play.setting)}" for s in scenes]
+    return "\n".join([*lines, f"day {day}: {_QUESTION} {_named(play.record.days[-1].knowers)}"])
 
 
 def _named(knowers: Sequence[Knower]) -> str:
@@ -231,6 +257,7 @@ def _document(outcome: Outcome, truth: Truth, report: Path | None) -> dict[str, 
         "told": sum(figures.told for figures in ticks),
         "knowers": last,
         "knowers_if_unseen": other.record.days[-1].knowers if other is not None else None,
+        "scenes": _scenes(outcome),
         "truth": truth,
         "digest": outcome.digest,
         "digests": outcome.digests,
@@ -239,7 +266,24 @@ def _document(outcome: Outcome, truth: Truth, report: Path | None) -> dict[str, 
     }
 
 
+def _scenes(outcome: Outcome) -> dict[str, object] | None:
+    """Return who chose in how many scenes; None in a town without any."""
+    from reverie.town.record import reasons
+
+    scenes = outcome.play.record.scenes
+    if not scenes:
+        return None
+    return {
+        "model": outcome.model or None,
+        "by_model": sum(scene.by_model for scene in scenes),
+        "in_its_words": sum(bool(scene.words) for scene in scenes),
+        "by_script": reasons(scenes),
+    }
+
+
 def _show(outcome: Outcome, truth: Truth, report: Path | None) -> None:
+    from reverie.town.record import reasons
+
     play = outcome.play
     ticks = play.record.ticks
     spent = sorted(figures.seconds for figures in ticks)
@@ -260,6 +304,10 @@ def _show(outcome: Outcome, truth: Truth, report: Path | None) -> None:
     if outcome.other is not None and outcome.other.record.days:
         unseen = len(outcome.other.record.days[-1].knowers)
         rows.insert(7, ("who would know, had nobody seen it", unseen))
+    if scenes := play.record.scenes:
+        by_model = sum(scene.by_model for scene in scenes)
+        rows.insert(2, ("scenes that the model chose in", f"{by_model} of {len(scenes)}"))
+        rows[3:3] = [(f"by the script: {why}", n) for why, n in reasons(scenes).items()]
     if report is not None:
         rows.append(("report", report))
     output.console().print(output.pairs(rows))

@@ -55,6 +55,7 @@ def test_a_start_that_fails_leaves_nothing_behind(run_json: RunJson, tmp_path: P
     for wrong, told_of in (
         (("--language-model", gguf), "none.gguf"),
         (("--embedder", gguf), "none.gguf"),
+        (("--replay", gguf), "none.gguf"),
         (("--ask", ""), "blank"),
         (("--ask", "谁偷了护身符？", "--ask", "\0"), "NUL"),
         (("--report", tmp_path / "none" / "town.html"), "no such folder"),
@@ -92,3 +93,27 @@ def test_its_memories_can_be_searched(run: Run, run_json: RunJson, tmp_path: Pat
         "Who stole the amulet?",
     )  # fmt: skip
     assert "The player stole the amulet" in str(found)
+
+
+def test_scenes_are_told_and_a_town_is_played_again(
+    run: Run, run_json: RunJson, tmp_path: Path
+) -> None:
+    page = tmp_path / "town.html"
+    first = run_json("town", *SMALL, "--scenes", 28, "--data", tmp_path / "t")
+    scenes = first["scenes"]
+    assert (scenes["model"], scenes["by_model"], scenes["in_its_words"]) == (None, 0, 0)
+    assert scenes["by_script"]["no model"] > 10
+    shown = run("town", "--replay", tmp_path / "t", "--data", tmp_path / "u", "--report", page)
+    assert first["digest"] in shown.stdout
+    assert "by the script: no model" in shown.stdout
+    assert "by the script (no model): " in shown.stderr
+    assert "What was chosen" in page.read_text("utf-8")
+    told = run_json(
+        "town", "--replay", tmp_path / "t", "--data", tmp_path / "v", "--seed", 2, expect=1
+    )
+    assert "leave --seed out to play it again" in told["message"]
+    told = run_json("town", *SMALL, "--data", tmp_path / "u", "--resume", "--scenes", 3, expect=1)
+    assert "leave --scenes out to go on with it" in told["message"]
+    plain = run_json("town", *SMALL, "--data", tmp_path / "w")
+    assert plain["scenes"] is None
+    assert plain["digest"] != first["digest"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from support import DAY, START
 
@@ -13,13 +14,16 @@ from reverie.memory_graph.errors import (
     ModelTimeoutError,
     ModelUnavailableError,
 )
-from reverie.memory_graph.material import Material, Source
+from reverie.memory_graph.material import Material, Regularity, Source
+from reverie.models.insight import regular
 from reverie.models.protocol import ChatMessage, Completion, LanguageModelInfo
 from reverie.models.summarise import (
     CentralSentences,
     WrittenSummaries,
     calendar_day,
+    counted_day,
     grounded,
+    has_dates,
     lines,
 )
 
@@ -110,6 +114,45 @@ def test_a_game_shows_its_own_days() -> None:
 )
 def test_days(at: float, day: str) -> None:
     assert calendar_day(at, is_chinese=False) == day
+
+
+@pytest.mark.parametrize(
+    ("now", "dated"),
+    [(0.0, False), (-5.0, False), (300 * DAY, False), (START, True), (20 * 365 * DAY, True)],
+)
+def test_no_clock_of_the_real_day_reads_a_time_before_1980(now: float, *, dated: bool) -> None:
+    assert has_dates(now) == dated
+
+
+def test_a_world_that_counts_from_its_begin_has_days_and_no_dates() -> None:
+    plain = CentralSentences()
+    counted = msgspec.structs.replace(ENGLISH, is_dated=False)
+    number = int(START // DAY) + 1
+    assert plain.summarise(counted).text.startswith(f"Day {number}: Ana lives in Oslo")
+    counted = msgspec.structs.replace(CHINESE, is_dated=False)
+    assert plain.summarise(counted).text.startswith(f"第{number}天：小明住在上海")
+    assert [counted_day(at, is_chinese=False) for at in (0.0, DAY, -1.0)] == [
+        "Day 1",
+        "Day 2",
+        "Day 0",
+    ]
+    made = CentralSentences(lambda at, is_chinese: "Moonday")
+    assert made.summarise(counted).text.startswith("Moonday")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("the mill", "The mill and Tom come up together in 3 of 4 memories."),
+        ("Mira", "Mira and Tom come up together in 3 of 4 memories."),
+        ("iPhone", "iPhone and Tom come up together in 3 of 4 memories."),
+        ("磨坊", "4条关于磨坊的记忆里，有3条也提到Tom。"),
+    ],
+)
+def test_figures_begin_as_sentences_do(name: str, said: str) -> None:
+    common = Regularity("together", 3, 4, "Tom")
+    insight = msgspec.structs.replace(ENGLISH, name=name, regularities=(common,))
+    assert regular(insight, is_chinese=not name.isascii()) == [said]
 
 
 def test_what_a_large_model_writes_is_used() -> None:
