@@ -1,6 +1,8 @@
-"""One embedder for several programs: a file of vectors, or the model itself behind a socket.
+"""One embedder for several programs: a file of vectors, the model itself behind a socket, or its
+file in each of them.
 
-Needs nothing but numpy, since the interpreter of a peer has no reverie.
+Needs nothing but numpy (and llama-cpp-python for the last), since the interpreter of a peer has no
+reverie.
 """
 
 from __future__ import annotations
@@ -8,8 +10,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +53,31 @@ def ask_server(address: str, dim: int) -> Embed:
             own.pipe = Client(address, "AF_UNIX")
         own.pipe.send_bytes(json.dumps([role, list(texts)]).encode())
         return np.frombuffer(own.pipe.recv_bytes(), np.float32).reshape(-1, dim).copy()
+
+    return embed
+
+
+def load_model(path: str) -> Embed:
+    """Return what runs the model in this process, as users of llama-cpp-python have it: by its own
+    class, on one core, one call at a time, since threads cannot share a context."""
+    module = import_module("llama_cpp")
+    model: Any = module.Llama(
+        path, embedding=True, n_ctx=512, n_threads=1, n_threads_batch=1, verbose=False
+    )
+    alone = threading.Lock()
+
+    def embed(texts: Sequence[str], role: str) -> Float32:  # noqa: ARG001 (MiniLM has no prefixes)
+        with alone:
+            return np.array(model.embed(list(texts), normalize=True), np.float32)
+
+    return embed
+
+
+def live_questions(kept: Embed, live: Embed) -> Embed:
+    """Return what asks `live` for the vectors of questions, and `kept` for the others."""
+
+    def embed(texts: Sequence[str], role: str) -> Float32:
+        return (live if role == "query" else kept)(texts, role)
 
     return embed
 

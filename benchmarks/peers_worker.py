@@ -15,15 +15,20 @@ import json
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from peers_vectors import Embed, ask_server, read_table
+import numpy as np
+from peers_vectors import Embed, ask_server, live_questions, load_model, read_table
+
+Options = dict[str, Any]
 
 USER = "somebody"
 LIMIT = 10
@@ -56,17 +61,20 @@ class System(Protocol):
     def close(self) -> None:
         """Close in good order."""
 
+    def embedded(self, texts: Sequence[str], questions: Sequence[str]) -> dict[str, list[str]]:
+        """Return by their role what it embeds besides these texts and questions."""
+
 
 class Reverie:
     """reverie, in this process."""
 
-    def __init__(self, embed: Embed, dim: int) -> None:
+    def __init__(self, embed: Embed, options: Options) -> None:
         self.module = import_module("reverie")
         protocol = import_module("reverie.models.protocol")
         self.name = f"reverie {version('reverie')}"
 
         class Given:
-            info = protocol.EmbedderInfo("given", dim)
+            info = protocol.EmbedderInfo("given", options["dim"])
 
             def embed(self, texts: Sequence[str], role: str) -> Any:
                 return embed(texts, role)
@@ -80,7 +88,8 @@ class Reverie:
             def close(self) -> None:
                 pass
 
-        self.embedder = Given()
+        # With a model of its own, the one that it opens for everybody.
+        self.embedder: Any = options["model"] or Given()
         self.runtime: Any = None
         self.user: Any = None
 
@@ -117,34 +126,33 @@ class Reverie:
     def close(self) -> None:
         self.runtime.close()
 
+    def embedded(self, texts: Sequence[str], questions: Sequence[str]) -> dict[str, list[str]]:  # noqa: ARG002
+        return {}
+
 
 class Mem0:
     """mem0 with FAISS, without a language model: `infer=False`."""
 
-    def __init__(self, embed: Embed, dim: int) -> None:
+    needs_spacy = False
+
+    def __init__(self, embed: Embed, options: Options) -> None:
+        if (find_spec("spacy") is not None) != self.needs_spacy:
+            msg = f"spaCy is {'not ' * self.needs_spacy}installed in {sys.executable}"
+            raise RuntimeError(msg)
         os.environ["MEM0_TELEMETRY"] = "False"
         logging.disable(logging.CRITICAL)
         self.main = import_module("mem0.memory.main")
         self.name = f"mem0 {version('mem0ai')}, FAISS"
-        self.dim = dim
-
-        class Given:  # what mem0 expects of an embedder: lists of floats, one text a call
-            config = None
-
-            def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-                role = "query" if memory_action == "search" else "passage"
-                row: list[float] = embed([text], role)[0].tolist()
-                return row
-
-            def embed_batch(
-                self, texts: list[str], memory_action: str | None = None
-            ) -> list[list[float]]:
-                return [self.embed(text, memory_action) for text in texts]
-
+        self.dim = options["dim"]
+        self.embed = embed
         # There is no provider for an embedder of one's own, nor for no language model.
-        self.main.EmbedderFactory.create = staticmethod(lambda *_: Given())
-        self.main.LlmFactory.create = staticmethod(lambda *_: object())
+        self.main.EmbedderFactory.create = staticmethod(lambda *_: Given(self._row))
+        self.main.LlmFactory.create = staticmethod(lambda *_: self)
         self.memory: Any = None
+
+    def _row(self, text: str, role: str) -> list[float]:
+        row: list[float] = self.embed([text], role)[0].tolist()
+        return row
 
     def open(self, folder: Path) -> None:
         store = {
@@ -164,12 +172,22 @@ class Mem0:
     def fill(self, texts: Sequence[str]) -> None:
         """Each statement is a call of `add`; but the store, which rewrites its files at each one,
         does so only at the last: otherwise filling takes time by the square of the count."""
-        store = self.memory.vector_store
-        path, store.path = store.path, None
-        for text in texts[:-1]:
-            self.add(text, "")
-        store.path = path
+        stores = self._stores()
+        paths = [store.path for store in stores]
+        for store in stores:
+            store.path = None
+        self._fill(texts[:-1])
+        for store, path in zip(stores, paths, strict=True):
+            store.path = path
+            store._save()  # noqa: SLF001 (of entities, if the last statement names none)
         self.add(texts[-1], "")
+
+    def _stores(self) -> list[Any]:
+        return [self.memory.vector_store]
+
+    def _fill(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self.add(text, "")
 
     def add(self, text: str, request_id: str) -> None:  # noqa: ARG002 (mem0 has none)
         self.memory.add(text, user_id=USER, infer=False)
@@ -188,16 +206,96 @@ class Mem0:
     def close(self) -> None:
         self.memory.close()
 
+    def embedded(self, texts: Sequence[str], questions: Sequence[str]) -> dict[str, list[str]]:  # noqa: ARG002
+        return {}
+
+
+class Given:
+    """What mem0 expects of an embedder: lists of floats, one text a call."""
+
+    config = None
+
+    def __init__(self, row: Callable[[str, str], list[float]]) -> None:
+        self._row = row
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        return self._row(text, "query" if memory_action == "search" else "passage")
+
+    def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
+        return [self.embed(text, memory_action) for text in texts]
+
+
+class Mem0Nlp(Mem0):
+    """mem0 with FAISS and spaCy, as its README installs it for hybrid search.
+
+    It ties the entities that spaCy finds to memories only where a language model has read what is
+    added (`infer=True`), so that is how statements are added here. In the place of the language
+    model stands one that costs nothing and gives each statement back as it is.
+    """
+
+    needs_spacy = True
+
+    def __init__(self, embed: Embed, options: Options) -> None:
+        super().__init__(embed, options)
+        self.name = f"mem0 {version('mem0ai')} with spaCy {version('spacy')}, FAISS"
+        models = import_module("mem0.utils.spacy_models")
+        if models.get_nlp_full() is None or models.get_nlp_lemma() is None:
+            msg = "mem0 finds no spaCy model en_core_web_sm"
+            raise RuntimeError(msg)
+        self.lacking = 0
+        self._own = threading.local()  # each thread's statements that are being added
+
+    def generate_response(self, **_: Any) -> str:
+        """Answer as the language model that extracts memories."""
+        return json.dumps({"memory": [{"text": text} for text in self._own.texts]})
+
+    def _row(self, text: str, role: str) -> list[float]:
+        if role == "query" and (adding := getattr(self._own, "texts", None)):
+            # Before it adds, it looks for what the language model is to be shown.
+            return super()._row(adding[0], "passage")
+        try:
+            return super()._row(text, role)
+        except KeyError:
+            self.lacking += 1
+            raise
+
+    def _stores(self) -> list[Any]:
+        return [self.memory.vector_store, self.memory.entity_store]
+
+    def _fill(self, texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), FILL):
+            self._add(texts[start : start + FILL])
+
+    def add(self, text: str, request_id: str) -> None:  # noqa: ARG002
+        self._add([text])
+
+    def _add(self, texts: Sequence[str]) -> None:
+        self._own.texts = texts
+        try:
+            messages = [{"role": "user", "content": text} for text in texts]
+            self.memory.add(messages, user_id=USER)
+        finally:
+            self._own.texts = None
+
+    def embedded(self, texts: Sequence[str], questions: Sequence[str]) -> dict[str, list[str]]:
+        module = import_module("mem0.utils.entity_extraction")
+        found = {"passage": module.extract_entities_batch(list(texts))}
+        found["query"] = [module.extract_entities(question) for question in questions]
+        return {
+            role: list({text: None for entities in lists for _, text in entities})
+            for role, lists in found.items()
+        }
+
 
 class LangGraph:
     """LangGraph's InMemoryStore; keeps nothing on disk."""
 
-    def __init__(self, embed: Embed, dim: int) -> None:
+    def __init__(self, embed: Embed, options: Options) -> None:
         self.base = import_module("langgraph.store.base")
         self.store_class = import_module("langgraph.store.memory").InMemoryStore
         embeddings = import_module("langchain_core.embeddings").Embeddings
         self.name = f"LangGraph InMemoryStore (checkpoint {version('langgraph-checkpoint')})"
-        self.dim = dim
+        self.dim = options["dim"]
 
         class Given(embeddings):  # type: ignore[misc, valid-type]
             def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -237,12 +335,28 @@ class LangGraph:
     def close(self) -> None:
         self.store = None
 
+    def embedded(self, texts: Sequence[str], questions: Sequence[str]) -> dict[str, list[str]]:  # noqa: ARG002
+        return {}
 
-SYSTEMS: dict[str, Callable[[Embed, int], System]] = {
+
+SYSTEMS: dict[str, Callable[[Embed, Options], System]] = {
     "reverie": Reverie,
     "mem0": Mem0,
+    "mem0_nlp": Mem0Nlp,
     "langgraph": LangGraph,
 }
+
+
+def embed_by(options: Options) -> Embed:
+    """Return where the vectors come from, by the options of this process."""
+    if options["vectors"] is None:  # only what it would embed is asked
+        return lambda *_: np.zeros((0, 0), np.float32)
+    kept = read_table(Path(options["vectors"]))
+    if options["address"]:
+        return live_questions(kept, ask_server(options["address"], options["dim"]))
+    if options["model"] and sys.argv[1] != "reverie":  # that opens its own
+        return live_questions(kept, load_model(options["model"]))
+    return kept
 
 
 def resident_bytes() -> int:
@@ -289,16 +403,26 @@ class Worker:
 
     def threads(self, questions: list[str], clients: int) -> dict[str, Any]:
         """As many clients at once, each of which asks its next question after the last answer."""
+        errors: list[str] = []
+
+        def attempt(question: str) -> list[str]:
+            try:
+                return self.system.search(question)
+            except Exception as exc:  # noqa: BLE001 (whatever a peer raises is its answer)
+                errors.append(f"{type(exc).__name__}: {exc}")
+                return []
+
         with ThreadPoolExecutor(clients) as pool:
             list(pool.map(time.sleep, [0.02] * clients))  # all threads are there
             start, used = time.perf_counter(), time.process_time()
-            pairs = list(pool.map(lambda q: self._timed(self.system.search, q), questions))
+            pairs = list(pool.map(lambda q: self._timed(attempt, q), questions))
             seconds, used = time.perf_counter() - start, time.process_time() - used
         return {
             "found": [hits for hits, _ in pairs],
             "took": [took for _, took in pairs],
             "seconds": seconds,
             "cpu": used,
+            "errors": errors,
         }
 
     def many(self, questions: list[str], at_once: int) -> dict[str, Any]:
@@ -341,9 +465,14 @@ class Worker:
         """List everything."""
         return {"texts": self.system.texts()}
 
+    def embedded(self, texts: list[str], questions: list[str]) -> dict[str, Any]:
+        """What it embeds besides these."""
+        return {"texts": self.system.embedded(texts, questions)}
+
     def memory(self) -> dict[str, Any]:
-        """Resident memory."""
-        return {"resident": resident_bytes()}
+        """Resident memory; and the texts of its own that it got no vectors for."""
+        lacking = getattr(self.system, "lacking", 0)
+        return {"resident": resident_bytes(), "lacking": lacking}
 
     def close(self) -> dict[str, Any]:
         """Close."""
@@ -362,12 +491,7 @@ def main() -> None:
     options = json.loads(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    lookup = (
-        ask_server(options["address"], options["dim"])
-        if options["address"]
-        else read_table(Path(options["vectors"]))
-    )
-    worker = Worker(SYSTEMS[sys.argv[1]](lookup, options["dim"]))
+    worker = Worker(SYSTEMS[sys.argv[1]](embed_by(options), options))
     for line in sys.stdin:
         call = json.loads(line)
         op = call.pop("op")

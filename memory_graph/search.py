@@ -101,13 +101,14 @@ def search_many(memory: UserMemory, queries: Sequence[Query]) -> list[list[Hit]]
     allowed = [_allowed(memory, query) for query in queries]
     near = _nearest(memory, queries, allowed)
     looks: dict[tuple[Moment, int], _Look] = {}
+    fixed: dict[int, Float64] = {}
     found: list[list[Hit]] = []
     for place, query in enumerate(queries):
         weights = signals.weights_for(texts[place]) if query.weights is None else query.weights
         seen_from = (query.moment, id(weights))
         look = looks.get(seen_from)
         if look is None:
-            look = looks[seen_from] = _Look(memory, query.moment, weights)
+            look = looks[seen_from] = _Look(memory, query.moment, weights, fixed)
         said_by = speakers_named(memory, texts[place], names[place])
         asked = memory.words.ask(terms_without(memory, texts[place], said_by))
         given = _Given(query, texts[place], asked, near[place], names[place], said_by)
@@ -174,8 +175,11 @@ def _answer(look: _Look, given: _Given, allowed: Allowed) -> list[Hit]:
     parts = {name: column[pool] for name, column in columns.items()}
     for name, column in memory.passages.fixed.items():
         parts[name] = look.weights[name] * column[pool].astype(np.float64)
-    masses = [r.mass if (r := reached.get(i)) is not None else 0.0 for i in found_ids]
-    parts["graph"] = np.array(masses) * (look.weights["graph"] / (max(masses) or 1.0))
+    masses = np.zeros(memory.passages.count + 1)  # one more, for -1
+    row_of = memory.words.rows
+    masses[[row_of.get(i, NOBODY) for i in reached]] = [r.mass for r in reached.values()]
+    masses = masses[pool]
+    parts["graph"] = masses * (look.weights["graph"] / (float(masses.max()) or 1.0))
     if given.names:
         parts["entity"] = look.weights["entity"] * _mentions(memory, given.names, found_ids)
     cosines = _meaning(look, given, pool, parts)
@@ -219,7 +223,10 @@ def _ranked(
             rows = np.argsort(-cheap, kind="stable")[:wanted]
             rows = rows[: np.count_nonzero(cheap > -np.inf)]
             return rows, cheap[rows]
-        return top(cheap, wanted)
+        # Choosing among few is quick; among thousands that are all -inf, numpy is at its slowest.
+        some = np.flatnonzero(cheap > -np.inf)
+        best, scores = top(cheap[some], wanted)
+        return some[best], scores
     ids = cast("Sequence[str]", memory.words.ids)
     found = top_accepted(cheap, wanted, lambda row: allowed(ids[row]))
     kept = [(row, score) for row, score in found if score > -math.inf]
@@ -345,7 +352,7 @@ def _allowed(memory: UserMemory, query: Query) -> Allowed:
         if verdict is None:
             node = node_of(node_id)
             verdict = judged[node_id] = (
-                isinstance(node, n.Memory | n.Message | n.Summary)
+                isinstance(node, Readable)
                 and READABLE[type(node)] in types
                 and is_visible(node, moment)
                 and (where is None or where(seen(node, moment)))
@@ -435,20 +442,28 @@ class _Look:
     """One moment from which a user's memory is looked at, with one set of weights: each node is
     judged and copied once, for all questions that are asked from there."""
 
-    def __init__(self, memory: UserMemory, moment: Moment, weights: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        memory: UserMemory,
+        moment: Moment,
+        weights: Mapping[str, float],
+        fixed: dict[int, Float64],
+    ) -> None:
+        """`fixed`, by the id of the weights, is shared by the looks of all moments."""
         self.memory, self.moment, self.weights = memory, moment, weights
-        self._fixed: Float64 | None = None
+        self._fixed = fixed
         self._now = moment.now if moment.as_of is None else moment.as_of
         self.states: dict[str, _State] = {}  # of the nodes that were judged
         self._fields: dict[str, dict[str, object]] = {}
 
     def fixed(self) -> Float64:
         """Return the weighted sum of the signals that do not depend on the question."""
-        if self._fixed is None:
-            self._fixed = np.zeros(self.memory.passages.count)
+        found = self._fixed.get(id(self.weights))
+        if found is None:
+            found = self._fixed[id(self.weights)] = np.zeros(self.memory.passages.count)
             for name, column in self.memory.passages.fixed.items():
-                self._fixed += self.weights[name] * column
-        return self._fixed
+                found += self.weights[name] * column
+        return found
 
     def fields(self, node: Readable) -> dict[str, object]:
         """Return the set fields of an `Item`; they are shared, so copy what can be changed."""
@@ -461,7 +476,7 @@ class _Look:
         """Return the parts of a candidate that depend on itself alone, and keep them."""
         weights, moment, now = self.weights, self.moment, self._now
         node = self.memory.graph.node(node_id)
-        assert isinstance(node, n.Memory | n.Message | n.Summary)  # noqa: S101 (by `allowed`)
+        assert isinstance(node, Readable)  # noqa: S101 (by `allowed`)
         importance = outdated = summary = 0.0
         present = moment.as_of is None and moment.valid_at is None
         if isinstance(node, n.Memory):

@@ -133,8 +133,8 @@ def around(entries: Entries, passages: Passages, own: Float64 | None = None) -> 
 
 def _near_best(own: Float64, passages: Passages) -> Rows:
     """Return the rows of the best by their own words, and of what is around these, ascending."""
-    best, _ = top(own, NEAR_BEST)
-    best = best[own[best] > 0]
+    some = np.flatnonzero(own > 0)
+    best = some[top(own[some], NEAR_BEST)[0]]
     is_near = np.zeros(passages.count + 1, np.bool_)  # one more, for the row -1
     is_near[best] = True
     for back, on in passages.near:

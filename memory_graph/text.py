@@ -156,6 +156,8 @@ _CLEANED = _Cleaned()
 
 
 def _cleaned(text: str) -> str:
+    if text.isascii():
+        return text.replace("`", "'")
     return unicodedata.normalize("NFKC", text).translate(_CLEANED)
 
 

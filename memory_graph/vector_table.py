@@ -250,7 +250,7 @@ class VectorTable:
 
         A matrix product does not promise that: it adds up differently in its last rows.
         """
-        return self._each(self.matrix[rows], query)
+        return self._each(self.matrix.take(rows, axis=0), query)  # quicker than by index
 
     @staticmethod
     def _each(rows: Float32, query: Float32) -> Float32:

@@ -266,7 +266,7 @@ class VectorIndex:
         k = max(0, k)
         near = self._approximate(query, k, allowed) if self._is_indexed else None
         if near is not None:
-            return Hits(self._table.ids, *near, self.background(query))
+            return Hits(self._table.ids, *near, self._background(query))
         if allowed is None and len(self._table.ids) <= SMALL:
             return self._table.ranked_small([query], k)[0]
         return self._table.ranked(query, self._table.product(query), k, allowed)
@@ -297,7 +297,7 @@ class VectorIndex:
             is_wanted = np.zeros(every.size, np.bool_)
             is_wanted[rows] = True
             wanted = np.flatnonzero(is_wanted[:-1])
-            every[wanted] = self._table.cosines(self._table.checked(query, self.dim), wanted)
+            every[wanted] = self._table.cosines(query, wanted)
         return every
 
     def background(self, query: Float32) -> tuple[float, float]:
@@ -306,7 +306,9 @@ class VectorIndex:
         Over all rows while search is exact, over a fixed, evenly spaced sample of 256 otherwise.
         `search` returns the same with its hits, at no further product. Empty: (0, 1).
         """
-        query = self._table.checked(query, self.dim)
+        return self._background(self._table.checked(query, self.dim))
+
+    def _background(self, query: Float32) -> tuple[float, float]:
         if not self._is_indexed:
             return self._table.spread(self._table.product(query))
         if self._sample is None:

@@ -26,6 +26,7 @@ import structlog
 
 from reverie.actors import commands as c
 from reverie.actors.backend import Router
+from reverie.actors.lane import raise_error
 from reverie.memory_graph.errors import (
     ClosedError,
     JournalDamagedError,
@@ -147,11 +148,18 @@ class FanOut:
     # -- asking ------------------------------------------------------------------------
 
     def ask(self, commands: Sequence[c.UserCommand]) -> list[Any]:
-        """Return the answers to commands of several users, or raise the first error."""
-        answers = self.router.call_many(commands)
+        """Return the answers to commands of several users, or raise the first error.
+
+        They are sent user by user, so that what is asked of one comes in one batch: there a shard
+        does what several searches share only once.
+        """
+        order = sorted(range(len(commands)), key=lambda i: commands[i].key)
+        answers: list[Any] = [None] * len(commands)
+        sent = self.router.call_many([commands[i] for i in order])
+        for i, answer in zip(order, sent, strict=True):
+            answers[i] = answer
         for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
+            raise_error(answer)
         return answers
 
     @contextmanager

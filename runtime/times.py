@@ -213,10 +213,11 @@ def times_named(question: str, now: float) -> tuple[Range, ...]:
         now: the time of asking, in seconds (UTC); one that is no date gives nothing.
     """
     text = question[:MAX_CHARS]
-    if not text.isascii():  # digits of every script
+    is_plain = text.isascii()
+    if not is_plain:  # digits of every script
         text = "".join(str(int(c)) if c.isdecimal() else c for c in text)
     if _EN_CUES.isdisjoint(_EN_WORD.findall(text.lower())) and (
-        _OTHER_CHARS.search(text) is None or _compiled(_cue()).search(text) is None
+        is_plain or _OTHER_CHARS.search(text) is None or _compiled(_cue()).search(text) is None
     ):
         return ()
     return _named(text, now // DAY_S)

@@ -194,11 +194,11 @@ def test_an_interrupted_follower_leaves_the_queue(monkeypatch: pytest.MonkeyPatc
     leader = start(lambda: lane.call([command("a")]))
     assert transport.inside.wait(30)
 
-    def interrupted(timeout: float | None = None) -> bool:
+    def interrupted(self: threading.Condition, timeout: float | None = None) -> bool:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(lane._changed, "wait", interrupted)
+    with monkeypatch.context() as patch:  # the leader waits already
+        patch.setattr(threading.Condition, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             lane.call([command("b")])
     assert (len(lane._queue), lane._waiting) == (0, 0)
@@ -208,6 +208,89 @@ def test_an_interrupted_follower_leaves_the_queue(monkeypatch: pytest.MonkeyPatc
     closer[0].join(30)
     assert closer[1] == [None]
     assert transport.batches == [["a"]]
+
+
+def test_a_follower_that_is_interrupted_when_it_is_to_lead_passes_that_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    transport = Recorder()
+    lane = Lane(transport)
+    wait = threading.Condition.wait
+    names: dict[int, str] = {}
+
+    def interrupted(self: threading.Condition, timeout: float | None = None) -> bool:
+        woken = wait(self, timeout)
+        if names.get(threading.get_ident()) == "next":
+            raise KeyboardInterrupt
+        return woken
+
+    def call(name: str) -> list[Any]:
+        names[threading.get_ident()] = name
+        return lane.call([command(name)])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Condition, "wait", interrupted)
+        with lane.alone():
+            first = start(lambda: call("next"))
+            queued(lane, 1)
+            second = start(lambda: call("after"))
+            queued(lane, 2)
+        for thread, _ in (first, second):
+            thread.join(30)
+    assert [type(r) for r in first[1]] == [KeyboardInterrupt]
+    assert second[1] == [["after"]]
+    assert transport.batches == [["after"]]
+
+
+def test_what_an_interrupt_leaves_between_taking_and_carrying_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    transport = Recorder()
+    lane = Lane(transport)
+
+    def interrupted(batch: object) -> None:
+        raise KeyboardInterrupt
+
+    with lane.alone():
+        callers = [start(lambda i=i: lane.call([command(f"{i}")])) for i in range(3)]  # type: ignore[misc]
+        queued(lane, 3)
+        monkeypatch.setattr(lane, "_carry", interrupted)
+    for thread, _ in callers:
+        thread.join(30)
+    kinds = sorted(str(type(r[0][0] if isinstance(r[0], list) else r[0])) for _, r in callers)
+    assert kinds == sorted(map(str, [KeyboardInterrupt, ClosedError, ClosedError]))
+    monkeypatch.undo()
+    assert lane.call([command("z")]) == ["z"]
+
+
+def test_a_batch_wakes_those_that_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = Recorder()
+    lane = Lane(transport)
+    wait = threading.Condition.wait
+    woken: list[int] = []
+    callers: set[int] = set()
+
+    def counted(self: threading.Condition, timeout: float | None = None) -> bool:
+        told = wait(self, timeout)
+        if threading.get_ident() in callers:
+            woken.append(threading.get_ident())
+        return told
+
+    def call(name: str) -> list[Any]:
+        callers.add(threading.get_ident())
+        return lane.call([command(name)])
+
+    count = 3 * MAX_BATCH
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Condition, "wait", counted)
+        with lane.alone():
+            others = [start(lambda i=i: call(f"{i}")) for i in range(count)]  # type: ignore[misc]
+            queued(lane, count)
+        for thread, _ in others:
+            thread.join(30)
+    assert [results for _, results in others] == [[[f"{i}"]] for i in range(count)]
+    assert [len(batch) for batch in transport.batches] == [MAX_BATCH] * 3
+    assert len(woken) == count  # once each, be it to lead or to be answered
 
 
 def test_too_few_answers_are_a_fault_of_ours() -> None:

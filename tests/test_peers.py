@@ -1,6 +1,7 @@
 """The benchmark beside other systems: its texts, its counting, and small runs of the program.
 
-The run with mem0 needs REVERIE_MEM0_PYTHONS, as tests/mem0_facade/test_differential.py does.
+The run with mem0 needs REVERIE_MEM0_PYTHONS, as tests/mem0_facade/test_differential.py does, and
+the one with spaCy REVERIE_MEM0_NLP_PYTHON.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from support import DIM
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 import peers
+import peers_one
 from peers_texts import MOST, make_facts
-from peers_vectors import ask_server, read_table, serve, write_table
+from peers_vectors import ask_server, live_questions, read_table, serve, write_table
 
 from reverie.models.standin import HashEmbedder
 
 MEM0 = os.environ.get("REVERIE_MEM0_PYTHONS", "").split(":")[0]
+NLP = os.environ.get("REVERIE_MEM0_NLP_PYTHON", "")
 SMALL = ["--embedder", "standin", "--memories", "60", "--questions", "30", "--clients", "4"]
 SMALL += ["--adds", "5", "--concurrent", "12", "--kills", "1"]
 
@@ -49,9 +52,9 @@ def test_statements_are_those_of_the_seed() -> None:
 
 def test_what_is_lost_and_doubled_by_hand() -> None:
     there = ["a", "b", "b", "b", "d", "d"]
-    assert peers.lost_and_doubled(["a", "b", "c"], there) == (1, 2)
-    assert peers.lost_and_doubled(["a"], there) == (0, 0)
-    assert peers.lost_and_doubled(["a", "b"], None) == (2, 0)
+    assert peers_one.lost_and_doubled(["a", "b", "c"], there) == (1, 2)
+    assert peers_one.lost_and_doubled(["a"], there) == (0, 0)
+    assert peers_one.lost_and_doubled(["a", "b"], None) == (2, 0)
 
 
 def test_ratios_by_hand() -> None:
@@ -60,6 +63,7 @@ def test_ratios_by_hand() -> None:
     theirs = {one: 200.0, many: None, "adds: adds/s": 9.0}
     found = peers.ratios({"systems": {"reverie": ours, "mem0": theirs}})
     assert found == {one: 1.5, "search, the fastest way of each": 7.5}
+    assert peers.ratios({"systems": {"reverie": ours, "other": theirs}}, "other") == found
     assert peers.ratios({"systems": {"reverie": ours}}) == {}
 
 
@@ -75,14 +79,18 @@ def test_both_ways_give_the_vectors_of_the_model(tmp_path: Path) -> None:
         assert embed(["Who keeps bees?"], "query").dtype == np.float32
     with pytest.raises(KeyError):
         looked_up(["Who keeps bees?"], "passage")
+    both = live_questions(looked_up, asked)
+    assert (both(["安娜养蜂"], "passage") == looked_up(["安娜养蜂"], "passage")).all()
+    assert (both(["谁养蜂?"], "query") == model.embed(["谁养蜂?"], "query")).all()
     end_serving()
 
 
-def run(tmp_path: Path, *more: str) -> dict[str, Any]:
+def run(tmp_path: Path, *more: str) -> list[dict[str, Any]]:
     out = tmp_path / "out.json"
     status = peers.main([*SMALL, *more, "--json", str(out)])
-    told: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    assert status == (1 if told["ratios"].get("search, the fastest way of each", 9) < 5 else 0)
+    told: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
+    ratio = told[0]["ratios"].get("mem0", {}).get(peers.FASTEST, 9)
+    assert status == (1 if ratio < 5 else 0)
     return told
 
 
@@ -93,7 +101,7 @@ def losses(figures: dict[str, Any]) -> dict[str, list[int]]:
 def test_reverie_loses_nothing_and_answers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = run(tmp_path)
+    (told,) = run(tmp_path)
     figures = told["systems"]["reverie"]
     assert all(counts == [0, 0] for counts in losses(figures).values()), figures
     assert len(losses(figures)) == 5
@@ -103,7 +111,8 @@ def test_reverie_loses_nothing_and_answers(
     assert figures["recall@10, en, %"] > 50
     assert figures["recall@10, zh, %"] > 50
     assert told["left_out"]["mem0"] == "no --mem0-python"
-    assert told["ratios"] == {}
+    assert told["left_out"]["mem0_nlp"] == "no --mem0-nlp-python"
+    assert set(told["ratios"]) <= {"langgraph"}
     if find_spec("langgraph") is not None:  # keeps nothing on disk, and that has to be seen
         other = losses(told["systems"]["langgraph"])
         assert other["12 adds at once: lost, doubled"] == [0, 0]
@@ -113,18 +122,33 @@ def test_reverie_loses_nothing_and_answers(
         assert words in printed
 
 
-def test_the_model_can_run_live(tmp_path: Path) -> None:
-    told = run(tmp_path, "--embed", "--kills", "0", "--langgraph-python", "/nowhere/python")
-    assert told["vectors"] == "live"
-    assert told["left_out"]["langgraph"]
-    assert told["systems"]["reverie"]["recall@10, zh, %"] > 50
+def test_the_model_can_run_live_and_slow_systems_get_fewer_questions(tmp_path: Path) -> None:
+    more = ["--kills", "0", "--langgraph-python", "/nowhere/python", "--seconds", "0"]
+    told = run(tmp_path, "--modes", "table", "shared", *more)
+    assert [one["mode"] for one in told] == ["table", "shared"]
+    for one in told:
+        assert one["left_out"]["langgraph"]
+        figures = one["systems"]["reverie"]
+        assert figures["questions of each way of asking"] == 4  # as many as there are clients
+        assert figures["search, one client: searches/s"] > 0
+    assert "adds, one at a time: adds/s" in told[0]["systems"]["reverie"]
+    assert "adds, one at a time: adds/s" not in told[1]["systems"]["reverie"]
 
 
 @pytest.mark.skipif(not MEM0, reason="needs REVERIE_MEM0_PYTHONS")
 def test_mem0_runs_beside_it(tmp_path: Path) -> None:
-    told = run(tmp_path, "--mem0-python", MEM0, "--kills", "0")
+    (told,) = run(tmp_path, "--mem0-python", MEM0, "--kills", "0")
     figures = told["systems"]["mem0"]
     assert figures["name"].startswith("mem0 2.")
     assert figures["recall@10, en, %"] > 50
     assert figures["on disk, MiB"] > 0
-    assert told["ratios"]["search, one client: searches/s"] > 0
+    assert told["ratios"]["mem0"]["search, one client: searches/s"] > 0
+
+
+@pytest.mark.skipif(not NLP, reason="needs REVERIE_MEM0_NLP_PYTHON")
+def test_mem0_with_spacy_runs_beside_it(tmp_path: Path) -> None:
+    (told,) = run(tmp_path, "--mem0-nlp-python", NLP, "--kills", "0")
+    figures = told["systems"]["mem0_nlp"]
+    assert "with spaCy" in figures["name"]
+    assert figures["recall@10, en, %"] > 50
+    assert "texts of its own that had no vector" not in figures
