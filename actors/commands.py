@@ -30,6 +30,7 @@ from reverie.actors.answers import (
 )
 from reverie.actors.bases import Command as Command, Read as Read, Write as Write
 from reverie.actors.graph_pages import Graph as Graph
+from reverie.actors.kept import Answered as Answered, KeepAnswer as KeepAnswer, Mark as Mark
 from reverie.actors.limits import (
     Audit as Audit,
     DuePage as DuePage,
@@ -126,10 +127,12 @@ class Remember(Write, frozen=True, kw_only=True, tag="remember"):
 class Witness(Write, frozen=True, kw_only=True, tag="witness"):
     """Keep what its owner, a user or a group, saw or was told of an event (`draft.event`), by the
     rules of hearsay.py: delivered again, it has no effect. `is_back`: the owner is among those who
-    told it on. Answer: `Kept`."""
+    told it on. `said`: a hash of what the request says, which may hold while the draft that comes
+    of it does not. Answer: `Kept`."""
 
     draft: MemoryDraft
     is_back: bool = False
+    said: str = ""
 
 
 class Membership(Write, frozen=True, kw_only=True, tag="membership"):
@@ -376,7 +379,9 @@ class Check(Read, frozen=True, kw_only=True, tag="check"):
 
 
 class Forget(Command, frozen=True, kw_only=True, tag="forget"):
-    """Erase a user for good. Answer: `Erased`."""
+    """Erase a user for good, once for each `mark`. Answer: `Erased`."""
+
+    mark: Mark | None = None
 
 
 class Compare(Read, frozen=True, kw_only=True, tag="compare"):
@@ -449,6 +454,8 @@ UserCommand: TypeAlias = (
     | Check
     | Compare
     | Forget
+    | Answered
+    | KeepAnswer
     | ImportUser
 )
 ShardCommand: TypeAlias = (
@@ -499,6 +506,7 @@ Answer: TypeAlias = (
     | UserDiff
     | list[str]
     | str
+    | bytes
     | int
     | bool
     | None
@@ -557,6 +565,8 @@ ANSWERS: dict[type[Any], Any] = {
     Digest: str,
     Check: list[str],
     Forget: Erased,
+    Answered: bytes | None,
+    KeepAnswer: bool,
     ListUsers: list[tuple[str, str]],
     ListPending: list[PendingUser],
     Slot: int,

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from reverie.actors.commands import Erased
+from reverie.actors.commands import Erased, Mark
 from reverie.memory_graph import faults
 from reverie.memory_graph.errors import ReverieError, StorageFailedError
 from reverie.memory_graph.ids import Key, key_hash
@@ -24,9 +24,25 @@ log = structlog.get_logger(__name__)
 
 MAX_NEEDLES = 1024
 MIN_NEEDLE_BYTES = 8  # shorter strings occur by chance
+NOT_SEARCHED = "the files were not searched: the erasure was interrupted after the rows were gone"
 
 
-def erase_user(folder: Path, partition: Partition, key: Key, texts: Sequence[str]) -> Erased:
+def receipt_of(partition: Partition, mark: Mark | None) -> Erased | None:
+    """Return the answer to an erasure that was carried out under this mark, or None.
+
+    Raises:
+        RequestReusedError: it was of another request.
+    """
+    if mark is None:
+        return None
+    with partition.write() as txn:
+        seen = txn.result_of(mark.request, mark.print)
+    return None if seen is None else msgspec.msgpack.decode(seen, type=Erased)
+
+
+def erase_user(
+    folder: Path, partition: Partition, key: Key, texts: Sequence[str], mark: Mark | None = None
+) -> Erased:
     """Erase everything of a user and search the data folder for its strings.
 
     Args:
@@ -34,6 +50,7 @@ def erase_user(folder: Path, partition: Partition, key: Key, texts: Sequence[str
         partition: the partition that owns the user.
         key: the user.
         texts: texts of the user, to look for afterwards; at most 1,024 of them are, evenly chosen.
+        mark: the answer is kept under it, in the transaction of the rows.
 
     Returns:
         What was removed and found; `found` is empty when nothing of the user is left.
@@ -41,7 +58,10 @@ def erase_user(folder: Path, partition: Partition, key: Key, texts: Sequence[str
     needles = choose_needles(key, texts)
     existed = partition.state(key) is not None
     with partition.write() as txn:
-        counts = txn.erase(key)
+        rows = msgspec.structs.asdict(txn.erase(key))
+        if mark is not None:
+            interrupted = Erased(existed, rows, 0, 0, 0, [NOT_SEARCHED])
+            txn.keep_result(mark.request, None, mark.print, msgspec.msgpack.encode(interrupted))
     faults.reach("erase.rows")
     remove_files(folder, key_hash(key).hex())
     faults.reach("erase.files")
@@ -57,9 +77,13 @@ def erase_user(folder: Path, partition: Partition, key: Key, texts: Sequence[str
             shared += 1  # rows of other users hold the same text: a fork, a shared event
             places = [(p, n) for p, n in places if p.parent.name != "partitions"]  # noqa: PLW2901
         left += [f"{path.relative_to(folder)}: {count}" for path, count in places]
-    rows = msgspec.structs.asdict(counts)
     found = sorted(set(left))
-    return Erased(existed, rows, len(needles), len(sizes), sum(sizes), found, shared)
+    erased = Erased(existed, rows, len(needles), len(sizes), sum(sizes), found, shared)
+    if mark is not None:
+        with partition.write() as txn:
+            txn.drop_result(mark.request)
+            txn.keep_result(mark.request, None, mark.print, msgspec.msgpack.encode(erased))
+    return erased
 
 
 def _explains(path: Path, needle: bytes) -> bool:

@@ -23,6 +23,7 @@ import structlog
 
 from reverie.actors import commands as c
 from reverie.actors.backend import Router
+from reverie.actors.settled import SettledTurns
 from reverie.memory_graph.drafts import (
     Decision,
     Kept,
@@ -119,6 +120,7 @@ class Ingestor:
         self._batch_turns = batch_turns
         self._least_importance = least_importance
         self.counts = IngestCounts()
+        self.settled = SettledTurns()
         self._router = router
         self._mind = mind
         self._now = now
@@ -164,22 +166,23 @@ class Ingestor:
         for key in pending:
             self.wake(key)
 
-    def drain(self, key: Key, *, with_after: bool = True) -> list[Kept]:
-        """Work off a user's pending turns in this thread; return what became of the drafts. What is
-        done after them is left to the background, if there is one."""
-        kept: list[Kept] = []
-        while (done := self._step(key)) is not None:
-            kept += done
-        if self._after is None or not with_after:
-            return kept
-        if self._thread is None:
-            while self._do_after(key):
-                pass
-        else:  # nobody waits for it; new turns are left to whoever waits for those
-            with self._changed:
-                self._waiting.setdefault(key, False)
-                self._changed.notify_all()
-        return kept
+    def drain(
+        self, key: Key, turn_ids: Sequence[str] = (), *, with_after: bool = True
+    ) -> list[Kept]:
+        """Work off a user's pending turns in this thread; return what became of the memories of
+        `turn_ids`, also where another thread did those. What is done after turns is left to the
+        background, if there is one."""
+        while self._step(key) is not None:
+            pass
+        if self._after is not None and with_after:
+            if self._thread is None:
+                while self._do_after(key):
+                    pass
+            else:  # nobody waits for it; new turns are left to whoever waits for those
+                with self._changed:
+                    self._waiting.setdefault(key, False)
+                    self._changed.notify_all()
+        return self.settled.of(key, turn_ids)
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until the background thread has nothing left to do.
@@ -315,6 +318,7 @@ class Ingestor:
         except StaleGenerationError:
             self.counts.stale += len(outcomes)
             return []
+        self.settled.note(key, outcomes, settled.kept)
         self.counts.turns += len(outcomes)
         self.counts.memories += sum(k.op in {"ADD", "UPDATE"} for k in settled.kept)
         self.counts.refused += sum(k.refused is not None for k in settled.kept)

@@ -27,8 +27,8 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from reverie.actors import commands as c, requests, saves
-from reverie.actors.erasure import erase_user, remove_files
+from reverie.actors import commands as c, kept, requests, saves
+from reverie.actors.erasure import erase_user, receipt_of, remove_files
 from reverie.actors.limits import Due, within_budget
 from reverie.actors.reads import read, run_searches, stats_of, texts_of, turn_batch
 from reverie.actors.residents import Residents, ShardSettings, Unopened, open_partitions
@@ -191,7 +191,13 @@ class Shard:
             case c.Read():
                 return self._read(command)
             case c.Forget():
-                return self._forget(command.key)
+                return self._forget(command)
+            case c.Answered():
+                with self.residents.using(self.residents.number(command.key)) as partition:
+                    return kept.answered(partition, command)
+            case c.KeepAnswer():
+                with self.residents.using(self.residents.number(command.key)) as partition:
+                    return kept.keep_answer(partition, command)
             case c.DueUsers():
                 return self._due_users(command)
             case c.ListUsers():
@@ -423,8 +429,11 @@ class Shard:
 
     # -- erasure and save slots --------------------------------------------------------
 
-    def _forget(self, key: Key) -> c.Erased:
+    def _forget(self, command: c.Forget) -> c.Erased:
+        key = command.key
         partition = self.residents.partition(self.residents.number(key))
+        if (seen := receipt_of(partition, command.mark)) is not None:
+            return seen
         try:
             resident = self.residents.get(partition, key, create=False)
         except JournalDamagedError:
@@ -432,7 +441,7 @@ class Shard:
         texts = [] if resident is None else texts_of(resident.memory)
         self.residents.drop(key)
         clear_caches()
-        return erase_user(self.residents.folder, partition, key, texts)
+        return erase_user(self.residents.folder, partition, key, texts, command.mark)
 
     def _scrub(self, command: c.Scrub) -> bool:
         """Finish an erasure that a crash interrupted after its rows were gone."""

@@ -182,10 +182,16 @@ class AsyncRuntime:
         return AsyncWorld(self, self.sync.world(name, clock=clock))
 
     async def import_world(
-        self, path: str | Path, name: str | None = None, *, clock: Clock | None = None
+        self,
+        path: str | Path,
+        name: str | None = None,
+        *,
+        clock: Clock | None = None,
+        request_id: str | None = None,
     ) -> AsyncWorld:
         """Make a world of a file, and return it; see `Runtime.import_world`."""
-        made = await self.run(partial(self.sync.import_world, path, name, clock=clock))
+        call = partial(self.sync.import_world, path, name, clock=clock, request_id=request_id)
+        made = await self.run(call)
         return AsyncWorld(self, made)
 
     create_world = _of_runtime(Runtime.create_world)

@@ -64,9 +64,10 @@ class AsyncWorld:
         """Let it live by `clock`; see `World.set_clock`."""
         self.sync.set_clock(clock)
 
-    async def fork(self, tag: str, new_world: str) -> AsyncWorld:
+    async def fork(self, tag: str, new_world: str, *, request_id: str | None = None) -> AsyncWorld:
         """Make a new world of a tag, and return it; see `World.fork`."""
-        made = await self._rt.run(partial(self.sync.fork, tag, new_world))
+        call = partial(self.sync.fork, tag, new_world, request_id=request_id)
+        made = await self._rt.run(call)
         return AsyncWorld(self._rt, made)
 
     async def diff_each(

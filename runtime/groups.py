@@ -19,6 +19,7 @@ from reverie.memory_graph.errors import InvalidValueError, JournalDamagedError
 from reverie.memory_graph.ids import Key, check_id, check_key
 from reverie.memory_graph.topk import rounded
 from reverie.memory_graph.views import Hit, Item
+from reverie.repeats import checked, part_of
 
 if TYPE_CHECKING:
     from reverie.results import Observed
@@ -47,25 +48,31 @@ class Group:
         """The memory of the group itself, with all that it knows."""
         return self._rt.user(g.owner_of(self.name), self.world)
 
-    def join(self, *user_ids: str, history: bool = False) -> list[str]:
+    def join(
+        self, *user_ids: str, history: bool = False, request_id: str | None = None
+    ) -> list[str]:
         """Make users members, and return those for whom that changed anything: who was none, and,
         with `history`, who had not all of it.
 
         A member recalls what the group comes to know from now on; with `history` also what it
-        knows already.
+        knows already. Under a `request_id`, a repeated call changes nothing and gives the first
+        answer, also to who has left since.
 
         Raises:
             InvalidValueError: a group joins a group.
+            RequestReusedError: the request id was used before in this group, for another call.
         """
-        return self._change(user_ids, joins=True, history=history)
+        return self._change(user_ids, checked(request_id), joins=True, history=history)
 
-    def leave(self, *user_ids: str, forget: bool = False) -> list[str]:
+    def leave(
+        self, *user_ids: str, forget: bool = False, request_id: str | None = None
+    ) -> list[str]:
         """Let members leave, and return those that were members.
 
         Who leaves recalls what the group knew while he was a member, and nothing that comes later;
-        with `forget` nothing at all.
+        with `forget` nothing at all. `request_id` as in `join`.
         """
-        return self._change(user_ids, joins=False, forget=forget)
+        return self._change(user_ids, checked(request_id), joins=False, forget=forget)
 
     def members(self) -> list[str]:
         """Return the user ids of the members of now, sorted."""
@@ -80,7 +87,13 @@ class Group:
         return self._rt.world(self.world).observe(text, groups=groups, **event)
 
     def _change(
-        self, user_ids: Sequence[str], *, joins: bool, history: bool = False, forget: bool = False
+        self,
+        user_ids: Sequence[str],
+        request_id: str | None,
+        *,
+        joins: bool,
+        history: bool = False,
+        forget: bool = False,
     ) -> list[str]:
         rt, owner = self._rt, g.owner_of(self.name)
         rt._require_open()  # noqa: SLF001
@@ -96,8 +109,8 @@ class Group:
         change = c.Membership(**shared, other="", joins=joins, history=history, forget=forget)
 
         def parcel(other: str, owners: tuple[str, ...], *, anew: bool = False) -> Parcel:
-            request_id = rt.new_request_id()
-            command = msgspec.structs.replace(change, other=other, anew=anew, request_id=request_id)
+            own = part_of(request_id, "member", other) or rt.new_request_id()
+            command = msgspec.structs.replace(change, other=other, anew=anew, request_id=own)
             return Parcel(command, owners)
 
         with rt.fanout.gate.alone():  # two changes of one membership must not cross

@@ -18,7 +18,8 @@ from reverie.actors.lane import MAX_BULK, raise_error
 from reverie.memory_graph.errors import InvalidLimitError, ReverieError, StaleGenerationError
 from reverie.memory_graph.ids import Key, check_key, key_hash
 from reverie.memory_graph.text import name_key
-from reverie.results import ForgetReceipt
+from reverie.repeats import checked, mark
+from reverie.results import ERASED_AT, ForgetReceipt, receipt
 from reverie.slots import BURIAL, BURIED
 
 if TYPE_CHECKING:
@@ -40,12 +41,14 @@ class BurialPlan(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     memories: bool
     at: float
+    mark: c.Mark | None = None
 
 
 class Erasing(msgspec.Struct, frozen=True):
     """The rest of a burial: who is still to be erased, by the hash of the key."""
 
     name: str
+    mark: c.Mark | None = None
 
 
 class Burial(msgspec.Struct, frozen=True):
@@ -68,7 +71,11 @@ class Burial(msgspec.Struct, frozen=True):
 
 
 def tend(
-    self: World, at: object = None, *, users: Iterable[str] | None = None
+    self: World,
+    at: object = None,
+    *,
+    users: Iterable[str] | None = None,
+    request_id: str | None = None,
 ) -> dict[str, c.Tended]:
     """Carry out what time has brought: memories whose time to live is over end, those that weigh
     less than the profile's `archive_below` are archived, budgets are kept, and what has faded is
@@ -83,11 +90,14 @@ def tend(
         self: the world.
         at: as of this time; now by default.
         users: ids of users; only these are looked at.
+        request_id: with the same id, no user is tended twice; of who was, the first answer is given
+            if the user is named, or something is due for it now.
 
     Returns:
         What was done, by user id, of those that something was done for or that were named.
     """
     rt = self._rt
+    checked(request_id)
     now = rt.now(self.name) if at is None else door.time(at, "at")
     wanted = (
         _due(rt, self.name, now)
@@ -103,7 +113,12 @@ def tend(
     for start in range(0, len(wanted), MAX_BULK):
         part = wanted[start : start + MAX_BULK]
         commands = [
-            c.Tend(world=self.name, user_id=user_id, at=now, request_id=rt.new_request_id())
+            c.Tend(
+                world=self.name,
+                user_id=user_id,
+                at=now,
+                request_id=request_id or rt.new_request_id(),
+            )
             for user_id in part
         ]
         answers = rt._router.call_many(commands)  # noqa: SLF001
@@ -139,7 +154,14 @@ def _with_gists(rt: Runtime, key: Key, tended: c.Tended) -> c.Tended:
 # -- death -------------------------------------------------------------------------------
 
 
-def bury(self: World, user_id: str, *, names: Sequence[str] = (), memories: bool = False) -> Burial:
+def bury(
+    self: World,
+    user_id: str,
+    *,
+    names: Sequence[str] = (),
+    memories: bool = False,
+    request_id: str | None = None,
+) -> Burial:
     """Erase a user for good, as `User.forget` does, and every tie of the others to it.
 
     Of every other user of the world, and of its groups, the relationship to the dead is removed,
@@ -157,8 +179,12 @@ def bury(self: World, user_id: str, *, names: Sequence[str] = (), memories: bool
         user_id: who died.
         names: by which others know it beside its id, such as "Bram" for "npc-17".
         memories: whether to archive what others remember of it.
+        request_id: a call repeated with the same id gives the first receipt, and does not bury who
+            has the id of this user since. Of the others it tells nothing then: what is kept of a
+            burial names nobody.
 
     Raises:
+        RequestReusedError: the request id was used before of this user, for another call.
         StorageError, UnavailableError: it is half done, and will be finished; see above.
     """
     rt = self._rt
@@ -173,17 +199,24 @@ def bury(self: World, user_id: str, *, names: Sequence[str] = (), memories: bool
     own = [name for name in known_as if name not in shared]
     masked = map(rt.user(user_id, self.name).masking.asked_name, own)
     now = rt.now(self.name)
-    plan = BurialPlan(self.name, user_id, tuple(dict.fromkeys(masked)), is_whole, now)
-    with rt.fanout.gate.alone():  # nothing that is delivered meanwhile may tie anybody to it anew
-        resume(rt)
-        operation = uuid.uuid4().hex
-        rt._slots.note(operation, BURIAL, msgspec.msgpack.encode(plan))  # noqa: SLF001
-        others = _part(rt, plan)
-        _go_on_to_erase(rt, operation, key)
-        erased = rt.erase(key)
-        rt._slots.strike_out(operation)  # noqa: SLF001
-    clean = erased.existed and not erased.found
-    return Burial(ForgetReceipt(*key, now, clean, erased), others, shared)
+    known = mark(key, request_id, "bury", known_as, is_whole)
+    plan = BurialPlan(self.name, user_id, tuple(dict.fromkeys(masked)), is_whole, now, known)
+    others: dict[str, c.Parted] = {}
+
+    def buried() -> tuple[float, c.Erased]:
+        # Nothing that is delivered meanwhile may tie anybody to it anew.
+        with rt.fanout.gate.alone():
+            resume(rt)
+            operation = uuid.uuid4().hex
+            rt._slots.note(operation, BURIAL, msgspec.msgpack.encode(plan))  # noqa: SLF001
+            others.update(_part(rt, plan))
+            _go_on_to_erase(rt, operation, key, known)
+            erased = rt.erase(key, known)
+            rt._slots.strike_out(operation)  # noqa: SLF001
+        return now, erased
+
+    done = rt.repeats.once(key, known, ERASED_AT, buried)
+    return Burial(receipt(key, *done), others, shared)
 
 
 def resume(rt: Runtime) -> None:
@@ -206,13 +239,13 @@ def _finish(rt: Runtime, intent: Intent) -> None:
         plan = msgspec.msgpack.decode(intent.payload, type=BurialPlan)
         key = Key(plan.world, plan.user_id)
         _part(rt, plan)
-        _go_on_to_erase(rt, intent.operation, key)
-        rt.erase(key)
+        _go_on_to_erase(rt, intent.operation, key, plan.mark)
+        rt.erase(key, plan.mark)
     else:
         left = msgspec.msgpack.decode(intent.payload, type=Erasing)
         for world, user_id in rt._all_users(None):  # noqa: SLF001
             if key_hash(Key(world, user_id)).hex() == left.name:
-                rt.erase(Key(world, user_id))
+                rt.erase(Key(world, user_id), left.mark)
     rt._slots.strike_out(intent.operation)  # noqa: SLF001
 
 
@@ -239,7 +272,7 @@ def _part(rt: Runtime, plan: BurialPlan) -> dict[str, c.Parted]:
     return found
 
 
-def _go_on_to_erase(rt: Runtime, operation: str, key: Key) -> None:
+def _go_on_to_erase(rt: Runtime, operation: str, key: Key, known: c.Mark | None) -> None:
     """From here on, the note names nobody: the erasure looks for what is left of the name."""
-    payload = msgspec.msgpack.encode(Erasing(key_hash(key).hex()))
+    payload = msgspec.msgpack.encode(Erasing(key_hash(key).hex(), known))
     rt._slots.note_instead(operation, BURIED, payload)  # noqa: SLF001

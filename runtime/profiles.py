@@ -19,6 +19,7 @@ from reverie.memory_graph.errors import ConfigError, InvalidValueError
 from reverie.memory_graph.ids import check_id, check_key
 from reverie.memory_graph.nodes import MEMORY_KINDS
 from reverie.memory_graph.profile import Profile, make_profile
+from reverie.repeats import checked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,14 +132,18 @@ def audit(self: User, *, limit: int = 100, cursor: str | None = None) -> AuditPa
     return page
 
 
-def set_profiles(self: World, profiles: Mapping[str, Profile | None]) -> int:
+def set_profiles(
+    self: World, profiles: Mapping[str, Profile | None], *, request_id: str | None = None
+) -> int:
     """Set the limits of many users, one call per shard (see `User.set_profile`). Everything is
-    checked before anything is set. Returns how many users had other limits before."""
+    checked before anything is set. The request id counts for each user by itself. Returns how many
+    users had other limits before."""
     rt = self._rt
+    checked(request_id)
     commands = []
     for user_id, given in door.by_user(profiles, "profiles").items():
         check_key(self.name, user_id)
         user = rt.user(user_id, self.name)
-        shared = user._write(rt.new_request_id())  # noqa: SLF001 (a method of the package)
+        shared = user._write(request_id or rt.new_request_id())  # noqa: SLF001 (of the package)
         commands.append(c.SetProfile(**shared, profile=_checked(user, given)))
     return sum(bool(raise_error(answer)) for answer in rt._router.call_many(commands))  # noqa: SLF001

@@ -15,6 +15,7 @@ from reverie.actors import commands as c
 from reverie.memory_graph.drafts import TurnOutcome
 from reverie.memory_graph.errors import ModelError, UnavailableError, UnknownMemoryError
 from reverie.memory_graph.ids import DEFAULT_WORLD, check_id
+from reverie.repeats import mark, part_of
 
 if TYPE_CHECKING:
     from reverie.runtime import Runtime
@@ -31,7 +32,12 @@ def quarantined(self: Runtime, world: str | None = None) -> list[c.PendingUser]:
 
 
 def retry_quarantined(  # noqa: D417 (self: it is a method)
-    self: Runtime, user_id: str, world: str = DEFAULT_WORLD, *, turn_ids: Sequence[str] = ()
+    self: Runtime,
+    user_id: str,
+    world: str = DEFAULT_WORLD,
+    *,
+    turn_ids: Sequence[str] = (),
+    request_id: str | None = None,
 ) -> int:
     """Give quarantined turns another chance; returns how many there are.
 
@@ -39,20 +45,26 @@ def retry_quarantined(  # noqa: D417 (self: it is a method)
         user_id: whose turns.
         world: where.
         turn_ids: which of them; all of the user's by default.
+        request_id: a call repeated with the same id has one effect and the first result.
 
     Raises:
         UnknownMemoryError: one of `turn_ids` is no turn of this user. Nothing was changed.
     """
     user = self.user(user_id, world)
     ids = door.texts(turn_ids, "turn_ids")
-    shared = user._write(self.new_request_id())  # noqa: SLF001
+    shared = user._write(user._request(request_id))  # noqa: SLF001
     added: c.Added = self.call(c.Requeue(**shared, turn_ids=ids))
     self.ingestor.wake(user.key)
     return len(added.ids)
 
 
 def drop_quarantined(  # noqa: D417 (as above)
-    self: Runtime, user_id: str, world: str = DEFAULT_WORLD, *, turn_ids: Sequence[str] = ()
+    self: Runtime,
+    user_id: str,
+    world: str = DEFAULT_WORLD,
+    *,
+    turn_ids: Sequence[str] = (),
+    request_id: str | None = None,
 ) -> int:
     """Give quarantined turns up; returns how many there are.
 
@@ -64,20 +76,29 @@ def drop_quarantined(  # noqa: D417 (as above)
         user_id: whose turns.
         world: where.
         turn_ids: which of them; all of the user's by default.
+        request_id: a call repeated with the same id gives up the same turns, and no others.
 
     Raises:
         UnknownMemoryError: one of `turn_ids` is no turn of this user in quarantine. Nothing
             was changed.
+        RequestReusedError: the request id was used before for other turns.
     """
     user = self.user(user_id, world)
     ids = door.texts(turn_ids, "turn_ids")
-    away = [t for u in self.quarantined(world) if u.user_id == user_id for t in u.turn_ids]
-    if unknown := sorted(set(ids) - set(away)):
-        msg = f"no turn {', '.join(unknown)} of user {user_id!r} is in quarantine"
-        raise UnknownMemoryError(msg, user_id=user_id)
-    wanted = [turn_id for turn_id in away if turn_id in ids or not ids]
+
+    def chosen() -> list[str]:
+        away = [t for u in self.quarantined(world) if u.user_id == user_id for t in u.turn_ids]
+        if unknown := sorted(set(ids) - set(away)):
+            msg = f"no turn {', '.join(unknown)} of user {user_id!r} is in quarantine"
+            raise UnknownMemoryError(msg, user_id=user_id)
+        return [turn_id for turn_id in away if turn_id in ids or not ids]
+
+    # Which they are is kept first: once they are given up, nobody could tell.
+    known = mark(user.key, request_id, "drop_quarantined", ids)
+    wanted = self.repeats.once(user.key, known, list[str], chosen)
     if wanted:
-        self.call(_giving_up(user, wanted, self.new_request_id()))
+        own = part_of(request_id, "drop_quarantined") or self.new_request_id()
+        self.call(_giving_up(user, wanted, own))
     return len(wanted)
 
 

@@ -18,6 +18,7 @@ from reverie.memory_graph.drafts import Kept
 from reverie.memory_graph.ids import Key
 from reverie.memory_graph.profile import Profile
 from reverie.memory_graph.reflection import REFLECT_AT
+from reverie.repeats import checked
 
 if TYPE_CHECKING:
     from reverie.runtime import Runtime
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 MAX_USERS = 100_000  # whose gathered importance is estimated at once
 
 
-def reflect(self: User, *, force: bool = False) -> list[str]:
+def reflect(self: User, *, force: bool = False, request_id: str | None = None) -> list[str]:
     """Draw insights from what this user gathered since the last reflection, if that is enough.
 
     Pending turns are extracted first. Enough is what the user's profile or `Config.reflect_at` says
@@ -37,6 +38,8 @@ def reflect(self: User, *, force: bool = False) -> list[str]:
     Args:
         self: whose memory.
         force: whatever was gathered is enough, if it is anything.
+        request_id: a call repeated with the same id begins no second reflection; it makes what is
+            left to be made of the first.
 
     Returns:
         The ids of the insights that were made; `get` gives each, with the memories it derives from.
@@ -44,27 +47,33 @@ def reflect(self: User, *, force: bool = False) -> list[str]:
     rt = self._rt
     if rt.config.extractor != "off":
         rt.ingestor.drain(self.key, with_after=False)
-    rt.call(_command(rt, self.key, force=force))
+    rt.call(_command(rt, self.key, checked(request_id), force=force))
     return _insights(self)
 
 
-def reflect_all(self: World, *, force: bool = False) -> dict[str, list[str]]:
+def reflect_all(
+    self: World, *, force: bool = False, request_id: str | None = None
+) -> dict[str, list[str]]:
     """Let all users of this world reflect for whom it is due, as `User.reflect` does; return the
     ids of the insights that were made, by user id, of those who made any.
 
-    Turns that still wait for extraction are not waited for; `Runtime.drain` does that.
+    Turns that still wait for extraction are not waited for; `Runtime.drain` does that. The request
+    id counts for each user by itself.
     """
+    checked(request_id)
     rt, users = self._rt, [self.user(user_id) for user_id in self.users()]
-    begun = rt._router.call_many([_command(rt, user.key, force=force) for user in users])  # noqa: SLF001
+    commands = [_command(rt, user.key, request_id, force=force) for user in users]
+    begun = rt._router.call_many(commands)  # noqa: SLF001
     for answer in begun:
         raise_error(answer)
     made = {user.key.user_id: _insights(user) for user in users}
     return {user_id: ids for user_id, ids in made.items() if ids}
 
 
-def _command(rt: Runtime, key: Key, *, force: bool) -> c.Reflect:
+def _command(rt: Runtime, key: Key, request_id: str | None, *, force: bool) -> c.Reflect:
     wanted = rt.summaries.policy.reflect_at
-    return rt.summaries.reflection(key, REFLECT_AT if wanted is None else wanted, force=force)
+    least = REFLECT_AT if wanted is None else wanted
+    return rt.summaries.reflection(key, least, force=force, request_id=request_id)
 
 
 def _insights(user: User) -> list[str]:

@@ -31,6 +31,7 @@ from reverie.memory_graph.relationships import (
     finite,
 )
 from reverie.memory_graph.text import name_key
+from reverie.repeats import checked, part_of
 
 if TYPE_CHECKING:
     from reverie.masking import Mask
@@ -210,7 +211,9 @@ def of_world(
     return sorted(found, key=lambda r: (-r.value, r.owner, r.other, r.dimension))
 
 
-def move_many(self: World, moves: Iterable[Mapping[str, Any]]) -> list[dict[str, float]]:
+def move_many(
+    self: World, moves: Iterable[Mapping[str, Any]], *, request_id: str | None = None
+) -> list[dict[str, float]]:
     """Move many relationships of the users of this world, with one call per shard; return the new
     values of each, in order.
 
@@ -219,6 +222,8 @@ def move_many(self: World, moves: Iterable[Mapping[str, Any]]) -> list[dict[str,
         moves: each a mapping with `owner` (user id), `other` and `by`, and as in
             `Relationships.move` perhaps `reason`, `memory_id`, `at` and `dimensions`. At most
             100,000. Those of one owner are carried out in their order.
+        request_id: a call repeated with the same id has one effect and the first result; it counts
+            for each move by itself, by its owner and its place in the list.
 
     Raises:
         InvalidValueError: something malformed; nothing was done.
@@ -231,8 +236,9 @@ def move_many(self: World, moves: Iterable[Mapping[str, Any]]) -> list[dict[str,
     if len(few) > MAX_MANY:
         msg = f"more than {MAX_MANY:,} moves in one call: use several calls"
         raise InvalidLimitError(msg, what="moves")
+    checked(request_id)
     commands: list[c.MoveRelationship] = []
-    for given in few:
+    for place, given in enumerate(few):
         if not isinstance(given, Mapping) or not _NEEDED <= given.keys() <= _NEEDED | _OPTIONAL:
             known = ", ".join(sorted(_NEEDED | _OPTIONAL))
             msg = f"a move is a mapping of {known}, with owner, other and by, not {given!r:.200}"
@@ -247,7 +253,7 @@ def move_many(self: World, moves: Iterable[Mapping[str, Any]]) -> list[dict[str,
                 given.get("memory_id"),
                 given.get("at"),
                 given.get("dimensions"),
-                self._rt.new_request_id(),
+                part_of(request_id, "move", place) or self._rt.new_request_id(),
             )
         )
     answers = self._rt._router.call_many(commands)  # noqa: SLF001

@@ -10,6 +10,7 @@ import msgspec
 from reverie.actors.answers import Erased, ShardStats
 from reverie.actors.ingest import IngestCounts
 from reverie.memory_graph.drafts import Kept
+from reverie.memory_graph.ids import Key
 
 
 class SearchOptions(TypedDict, total=False):
@@ -75,6 +76,14 @@ class ForgetReceipt(msgspec.Struct, frozen=True):
     at: float
     clean: bool
     erased: Erased
+
+
+ERASED_AT = tuple[float, Erased]  # when, and what
+
+
+def receipt(key: Key, at: float, erased: Erased) -> ForgetReceipt:
+    """Return the receipt of an erasure at a time in seconds."""
+    return ForgetReceipt(*key, at, erased.existed and not erased.found, erased)
 
 
 class RuntimeStats(msgspec.Struct, frozen=True):

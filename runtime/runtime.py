@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 import msgspec
 import structlog
 
-from reverie import door, groups, lifecycle, quarantine, saves, summing, times
+from reverie import door, groups, lifecycle, quarantine, reembedding, saves, summing, times
 from reverie.actors import commands as c
 from reverie.actors.backend import Backend, InlineBackend, Router
 from reverie.actors.ingest import BATCH_TURNS, MODELLED_TURNS, Ingestor
@@ -27,7 +27,6 @@ from reverie.memory_graph.drafts import Kept, MemoryDraft
 from reverie.memory_graph.errors import (
     ClosedError,
     ConfigError,
-    InvalidValueError,
     StorageError,
     UnknownCheckpointError,
 )
@@ -41,6 +40,7 @@ from reverie.models.protocol import Embedder
 from reverie.models.usage import UsageRow
 from reverie.operations import copying
 from reverie.reflecting import Gathering
+from reverie.repeats import Repeats, checked, mark, part_of
 from reverie.results import AddResult, Checkpoint, RuntimeStats, SearchOptions
 from reverie.slots import Slots
 from reverie.stderr import log_to_stderr
@@ -105,6 +105,7 @@ class Runtime:
         mind: its models.
         ingestor: its background work.
         fanout: what goes to several users at once.
+        repeats: what carries calls out once for each request id.
         tracer: keeps raw parts of extractions and searches when `config.trace` is set.
     """
 
@@ -134,6 +135,7 @@ class Runtime:
         self.clocks = Clocks(clock, clocks)
         self.dimensions: dict[str, dict[str, Dimension]] = {}  # of relationships, by world
         self.graphs = Graphs()
+        self.repeats = Repeats(self)
         self._closed = threading.Event()
         self._is_forked = False
         self._folder = DataFolder.open(
@@ -330,8 +332,8 @@ class Runtime:
                 results[user.key.user_id] = AddResult(added.ids)
             while wait and waking:
                 key = waking[0].key
-                kept = self.ingestor.drain(key)
-                results[key.user_id] = AddResult(results[key.user_id].ids, kept)
+                ids = results[key.user_id].ids
+                results[key.user_id] = AddResult(ids, self.ingestor.drain(key, ids))
                 del waking[0]
         finally:  # whoever failed, the turns of the others are stored and wait
             for user in waking:
@@ -344,23 +346,27 @@ class Runtime:
         *,
         world: str = DEFAULT_WORLD,
         again: bool = False,
+        request_id: str | None = None,
     ) -> dict[str, list[Kept]]:
-        """Keep statements of many users verbatim, one call per shard (see `User.remember`)."""
-        again = door.flag(again, "again")
-        checked: list[tuple[User, MemoryDraft]] = []
+        """Keep statements of many users verbatim, one call per shard (see `User.remember`). The
+        request id counts for each statement by itself, by its user and its place in the list."""
+        again, request_id = door.flag(again, "again"), checked(request_id)
+        given: list[tuple[User, MemoryDraft, str | None]] = []
         for user_id, drafts in door.by_user(memories, "memories").items():
             user = self.user(user_id, world)
             few = door.items(drafts, "memories", "texts and drafts")
-            checked += [(user, door.memory(d, self.config.max_text_bytes)) for d in few]
-        checked = [(user, user.masking.memory(draft)) for user, draft in checked]
+            for place, draft in enumerate(few):
+                whole = door.memory(draft, self.config.max_text_bytes)
+                given.append((user, whole, part_of(request_id, "remember", place)))
+        given = [(user, user.masking.memory(draft), request) for user, draft, request in given]
         embedder = self.mind.embedder(check_id(world, "world"))
         commands: list[c.Remember] = []
-        for start in range(0, len(checked), EMBED_CHUNK):
-            part = checked[start : start + EMBED_CHUNK]
-            vectors = embedder.embed([draft.text for _, draft in part], "passage")
-            for (user, draft), vector in zip(part, vectors, strict=True):
+        for start in range(0, len(given), EMBED_CHUNK):
+            part = given[start : start + EMBED_CHUNK]
+            vectors = embedder.embed([draft.text for _, draft, _ in part], "passage")
+            for (user, draft, request), vector in zip(part, vectors, strict=True):
                 whole = msgspec.structs.replace(draft, vector=as_bytes(vector))
-                shared = user._write(self.new_request_id(), with_vectors=True)  # noqa: SLF001
+                shared = user._write(request or self.new_request_id(), with_vectors=True)  # noqa: SLF001
                 commands.append(c.Remember(**shared, draft=whole, again=again))
         results: dict[str, list[Kept]] = {user_id: [] for user_id in memories}
         for command, answer in zip(commands, self._router.call_many(commands), strict=True):
@@ -431,14 +437,14 @@ class Runtime:
 
     # -- erasure -----------------------------------------------------------------------
 
-    def erase(self, key: Key) -> c.Erased:
+    def erase(self, key: Key, known: c.Mark | None = None) -> c.Erased:
         """Erase a user for good; `User.forget` is the way to call it."""
         self._require_open()
         groups.forget(self, key)
         self.masks.forget(key)
         self.mind.language.forget(key)
         with self.ingestor.hold(key):  # or an outcome under way would leave a trace behind
-            erased = self._slots.forget(key)
+            erased = self._slots.forget(key, None if known is None else known.of_rows())
         self.graphs.forget(key)
         self.mind.forget(key.world)
         self.mind.language.forget(key)  # what was under way until now
@@ -452,58 +458,17 @@ class Runtime:
         on this data folder (a process that was killed is not in it); None is any."""
         return self.mind.language.usage(world, user_id)
 
-    def reset_usage(self, user_id: str, world: str = DEFAULT_WORLD) -> None:
-        """Set a user's counters to nothing, and with them what is left of the budget."""
+    def reset_usage(
+        self, user_id: str, world: str = DEFAULT_WORLD, *, request_id: str | None = None
+    ) -> None:
+        """Set a user's counters to nothing, and with them what is left of the budget; once for
+        each request id."""
         self._require_open()
-        self.mind.language.forget(check_key(world, user_id))
+        key = check_key(world, user_id)
+        known = mark(key, request_id, "reset_usage")
+        self.repeats.once(key, known, None, lambda: self.mind.language.forget(key))
 
-    def reembed(
-        self,
-        world: str = DEFAULT_WORLD,
-        *,
-        embedder: str | Embedder,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> int:
-        """Replace all vectors of a world by those of another embedder; returns the users done.
-
-        Run it while nothing is written to the world. A crash in between leaves users of both
-        kinds; running it again finishes the work.
-
-        Args:
-            world: which world.
-            embedder: as in `Config.embedder`.
-            progress: called with (users done, users in all).
-        """
-        self._require_open()
-        world = check_id(world, "world")
-        with self.mind.lock:
-            known = self._folder.catalog.world(world)
-        if known is None:
-            msg = f"there is no world {world!r}"
-            raise InvalidValueError(msg, world=world)
-        new = self.mind.other(embedder)
-        users = self.users(world)
-        for done, user_id in enumerate(users, 1):
-            user = self.user(user_id, world)
-            if user.stats().embedder != new.info.id:
-                page: c.TextPage = self.call(c.Texts(**user._read()))  # noqa: SLF001
-                matrix = new.embed(page.texts, "passage")
-                self.call(
-                    c.SetVectors(
-                        world=world,
-                        user_id=user_id,
-                        at=self.now(world),
-                        request_id=self.new_request_id(),
-                        embedder=new.info.id,
-                        dim=new.info.dim,
-                        ids=tuple(page.ids),
-                        vectors=as_bytes(matrix),
-                    )
-                )
-            if progress is not None:
-                progress(done, len(users))
-        self.mind.replaced(world, embedder, new)
-        return len(users)
+    reembed = reembedding.reembed
 
     # -- the whole ---------------------------------------------------------------------
 

@@ -15,14 +15,16 @@ from reverie import door
 from reverie.clock import Clock
 from reverie.destinations import outside, require_replaceable
 from reverie.memory_graph.errors import ConfigError, InvalidValueError, WorldFileError
-from reverie.memory_graph.ids import DEFAULT_WORLD, check_id, check_key
+from reverie.memory_graph.ids import DEFAULT_WORLD, Key, check_id, check_key
 from reverie.memory_graph.store import StoredWorld, world_file
+from reverie.repeats import NOBODY, mark
 from reverie.results import Checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from reverie.actors.commands import Mark
     from reverie.memory_graph.store import WorldFile
     from reverie.runtime import Runtime
     from reverie.world import World
@@ -31,18 +33,30 @@ Progress: TypeAlias = Callable[[int, int], None]
 EXPORT_BYTES = 1024 * 1024  # of images that a shard answers at once; each is built there
 
 
-def checkpoint(self: Runtime, tag: str, world: str = DEFAULT_WORLD) -> int:
+def checkpoint(
+    self: Runtime, tag: str, world: str = DEFAULT_WORLD, *, request_id: str | None = None
+) -> int:
     """Save a world under a tag; returns the number of users in it. Cheap: nothing is copied.
+
+    Under a `request_id`, this and the other calls on save slots are carried out once: repeated,
+    they give the first answer, whatever happened to the world since.
 
     Raises:
         CheckpointExistsError: the tag is taken.
+        RequestReusedError: the request id was used before in this world, for another call.
     """
     self._require_open()
-    world = check_id(world, "world")
-    return self._slots.checkpoint(world, check_id(tag, "tag"), self.now(world))
+    world, tag = check_id(world, "world"), check_id(tag, "tag")
+    key = Key(world, NOBODY)
+    known = mark(key, request_id, "checkpoint", tag)
+    return self.repeats.once(
+        key, known, int, lambda: self._slots.checkpoint(world, tag, self.now(world), known)
+    )
 
 
-def rewind(self: Runtime, tag: str, world: str = DEFAULT_WORLD) -> int:
+def rewind(
+    self: Runtime, tag: str, world: str = DEFAULT_WORLD, *, request_id: str | None = None
+) -> int:
     """Put a world back to a tag; returns the number of users in it.
 
     Other tags, also later ones, stay. Model calls under way are discarded when they end. The
@@ -50,17 +64,29 @@ def rewind(self: Runtime, tag: str, world: str = DEFAULT_WORLD) -> int:
 
     Raises:
         UnknownCheckpointError: no such tag.
+        RequestReusedError: as in `checkpoint`.
         StorageError: it is half done; it is finished before the next operation on save slots,
             or at the next opening, and undoes what was written to the world until then.
     """
     self._require_open()
-    world = check_id(world, "world")
-    count = self._slots.rewind(world, check_id(tag, "tag"), self.now(world))
+    world, tag = check_id(world, "world"), check_id(tag, "tag")
+    key = Key(world, NOBODY)
+    known = mark(key, request_id, "rewind", tag)
+    count = self.repeats.once(
+        key, known, int, lambda: self._slots.rewind(world, tag, self.now(world), known)
+    )
     self.ingestor.wake_all()
     return count
 
 
-def fork(self: Runtime, tag: str, new_world: str, world: str = DEFAULT_WORLD) -> int:
+def fork(
+    self: Runtime,
+    tag: str,
+    new_world: str,
+    world: str = DEFAULT_WORLD,
+    *,
+    request_id: str | None = None,
+) -> int:
     """Make a new world of a tag; returns the number of users in it. It lives by the clock of the
     world that it is made of. Of a world to which nothing was ever written, it is one too: not in
     `worlds`, until something is.
@@ -68,6 +94,7 @@ def fork(self: Runtime, tag: str, new_world: str, world: str = DEFAULT_WORLD) ->
     Raises:
         UnknownCheckpointError: no such tag.
         CheckpointExistsError: the new world exists, or somebody wrote to it meanwhile.
+        RequestReusedError: as in `checkpoint`.
         StorageError: the checkpoint cannot be read, or the new world not be written.
 
     After any error, what was made of the new world is erased again, with whatever was written
@@ -75,10 +102,17 @@ def fork(self: Runtime, tag: str, new_world: str, world: str = DEFAULT_WORLD) ->
     """
     self._require_open()
     world, tag = check_id(world, "world"), check_id(tag, "tag")
-    if check_id(new_world, "new_world") not in self.worlds():
-        self.masks.fork(world, new_world)
-        self.clocks.share(world, new_world)
-    count = self._slots.fork(world, tag, new_world, self.now(world))
+    check_id(new_world, "new_world")
+    key = Key(world, NOBODY)
+    known = mark(key, request_id, "fork", tag, new_world)
+
+    def made() -> int:
+        if new_world not in self.worlds():
+            self.masks.fork(world, new_world)
+            self.clocks.share(world, new_world)
+        return self._slots.fork(world, tag, new_world, self.now(world), known)
+
+    count = self.repeats.once(key, known, int, made)
     self.ingestor.wake_all()
     return count
 
@@ -89,10 +123,16 @@ def checkpoints(self: Runtime, world: str = DEFAULT_WORLD) -> list[Checkpoint]:
     return [Checkpoint(*tag) for tag in self._slots.tags(check_id(world, "world"))]
 
 
-def drop_checkpoint(self: Runtime, tag: str, world: str = DEFAULT_WORLD) -> None:
-    """Give up a save slot; raises UnknownCheckpointError when there is none."""
+def drop_checkpoint(
+    self: Runtime, tag: str, world: str = DEFAULT_WORLD, *, request_id: str | None = None
+) -> None:
+    """Give up a save slot; raises UnknownCheckpointError when there is none, and
+    RequestReusedError as `checkpoint`."""
     self._require_open()
-    self._slots.drop(check_id(world, "world"), check_id(tag, "tag"))
+    world, tag = check_id(world, "world"), check_id(tag, "tag")
+    key = Key(world, NOBODY)
+    known = mark(key, request_id, "drop_checkpoint", tag)
+    self.repeats.once(key, known, int | None, lambda: self._slots.drop(world, tag, known))
 
 
 # -- a world in a file -------------------------------------------------------------------
@@ -177,6 +217,7 @@ def import_world(
     *,
     clock: Clock | None = None,
     progress: Progress | None = None,
+    request_id: str | None = None,
 ) -> World:
     """Make a world of a file that `World.export` wrote, here or on another machine.
 
@@ -190,9 +231,11 @@ def import_world(
         name: of the new world; as in the file by default.
         clock: of the new world; that of the runtime by default.
         progress: called with (users done, users in all).
+        request_id: a call repeated with the same id makes one world, also over a crash.
 
     Raises:
         InvalidValueError: `path` can be none.
+        RequestReusedError: the request id was used before in this world, for another call or file.
         WorldFileError: no world file, damaged, cut short, or of a newer format.
         CheckpointExistsError: the world exists here.
         EmbedderMismatchError: its vectors are of another embedding model than this runtime has.
@@ -202,27 +245,48 @@ def import_world(
     """
     self._require_open()
     with world_file.reading(door.path(path)) as file:
-        head = file.head
-        world = check_id(head.world if name is None else name, "world")
-        self._slots.require_new(world)
-        _require_same_masks(self, head)
-        spec = ""
-        if head.embedder is not None:
-            spec = self.mind.accepted(head.embedder, head.dim, head.spec)
-        clocks_before = self.clocks.own(world)
-        if clock is not None:
-            self.clocks.set(world, clock)
-        try:
-            row = StoredWorld(world, head.embedder or "", head.dim, spec, self.now(world))
-            self.masks.reserve(world, head.masked)
-            self._slots.import_world(
-                _images(file, world, progress), row, has_embedder=head.embedder is not None
-            )
-        except BaseException:
-            self.clocks.set(world, clocks_before)
-            raise
+        world = check_id(file.head.world if name is None else name, "world")
+        key = Key(world, NOBODY)
+        known = mark(key, request_id, "import_world", msgspec.to_builtins(file.head), file.users)
+        self.repeats.once(
+            key, known, int, lambda: _brought(self, file, world, clock, progress, known)
+        )
     self.ingestor.wake_all()
     return self.world(world)
+
+
+def _brought(
+    self: Runtime,
+    file: WorldFile,
+    world: str,
+    clock: Clock | None,
+    progress: Progress | None,
+    known: Mark | None,
+) -> int:
+    """Make a world of an open file; returns the number of its users."""
+    head = file.head
+    if (seen := self._slots.answered(world, known)) is not None:
+        return seen
+    self._slots.require_new(world)
+    _require_same_masks(self, head)
+    spec = ""
+    if head.embedder is not None:
+        spec = self.mind.accepted(head.embedder, head.dim, head.spec)
+    clocks_before = self.clocks.own(world)
+    if clock is not None:
+        self.clocks.set(world, clock)
+    try:
+        row = StoredWorld(world, head.embedder or "", head.dim, spec, self.now(world))
+        self.masks.reserve(world, head.masked)
+        return self._slots.import_world(
+            _images(file, world, progress),
+            row,
+            has_embedder=head.embedder is not None,
+            mark=known,
+        )
+    except BaseException:
+        self.clocks.set(world, clocks_before)
+        raise
 
 
 def _images(file: WorldFile, world: str, progress: Progress | None) -> Iterator[tuple[bytes, str]]:

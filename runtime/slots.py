@@ -30,9 +30,11 @@ from reverie.memory_graph.errors import (
 )
 from reverie.memory_graph.ids import Key, key_hash, partition_of
 from reverie.memory_graph.store import Catalog, Intent, Tag, UserImage, World as StoredWorld
+from reverie.repeats import NOBODY
 
 ERASURE = "forget"
 BURIAL, BURIED = "bury", "buried"  # carried out by lifecycle.py, which needs more than shards
+ANSWER = "answer"  # what is left of an operation under a request id: its answer is to be kept
 # By which operation one that fails is undone.
 UNDO = {"checkpoint": "drop", "fork": "unfork", "import": "unfork", "hold": "release"}
 ONLY_HERE = {"import", "hold"}  # whoever began it must also end it: found later, it is undone
@@ -50,6 +52,15 @@ class SlotPlan(msgspec.Struct, frozen=True):
     tag: str
     at: float
     new_world: str = ""
+    mark: c.Mark | None = None
+
+
+class AnswerPlan(msgspec.Struct, frozen=True):
+    """The answer to a request of a world that is done."""
+
+    world: str
+    mark: c.Mark
+    count: int
 
 
 class ErasurePlan(msgspec.Struct, frozen=True):
@@ -103,6 +114,8 @@ class Slots:
                 left = msgspec.msgpack.decode(intent.payload, type=ErasurePlan)
                 self._router.everywhere(c.Scrub(left.partition, left.name))
                 self._catalog.finish_intent(intent.operation)
+            elif intent.kind == ANSWER:
+                self._keep_answer(intent)
             else:
                 self._carry_out(intent)
         except ReverieError as exc:
@@ -138,12 +151,12 @@ class Slots:
     def _line(self, intent: Intent) -> str:
         if intent.kind == DELIVERY:
             return self.fanout.line(intent)
-        nameless = intent.kind in {ERASURE, BURIAL, BURIED}
+        nameless = intent.kind in {ERASURE, BURIAL, BURIED, ANSWER}
         where = "" if nameless else f" of world {_plan(intent).world!r}"
         why = self._errors.get(intent.operation, "not tried yet")
         return f"unfinished {intent.kind}{where}: {why}"
 
-    def checkpoint(self, world: str, tag: str, at: float) -> int:
+    def checkpoint(self, world: str, tag: str, at: float, mark: c.Mark | None = None) -> int:
         """Pin a world under a tag; returns the number of users.
 
         Raises:
@@ -151,12 +164,14 @@ class Slots:
         """
         with self._alone():
             self._settle(world)
+            if (seen := self._answered(world, mark)) is not None:
+                return seen
             if any(t.tag == tag for t in self._catalog.tags(world)):
                 msg = f"world {world!r} has a checkpoint {tag!r} already; drop it first"
                 raise CheckpointExistsError(msg, world=world, tag=tag)
-            return self._run("checkpoint", SlotPlan(world, tag, at))
+            return self._run("checkpoint", SlotPlan(world, tag, at, mark=mark))
 
-    def rewind(self, world: str, tag: str, at: float) -> int:
+    def rewind(self, world: str, tag: str, at: float, mark: c.Mark | None = None) -> int:
         """Put every user of a world back to a tag; returns their number.
 
         Raises:
@@ -164,10 +179,14 @@ class Slots:
         """
         with self._alone():
             self._settle(world)
+            if (seen := self._answered(world, mark)) is not None:
+                return seen
             self.require(world, tag)
-            return self._run("rewind", SlotPlan(world, tag, at))
+            return self._run("rewind", SlotPlan(world, tag, at, mark=mark))
 
-    def fork(self, world: str, tag: str, new_world: str, at: float) -> int:
+    def fork(
+        self, world: str, tag: str, new_world: str, at: float, mark: c.Mark | None = None
+    ) -> int:
         """Make a new world of a tag; returns the number of users.
 
         Raises:
@@ -176,11 +195,13 @@ class Slots:
         """
         with self._alone():
             self._settle(world, new_world)
+            if (seen := self._answered(world, mark)) is not None:
+                return seen
             self.require(world, tag)
             self.require_new(new_world, "fork into a new name")
-            return self._run("fork", SlotPlan(world, tag, at, new_world))
+            return self._run("fork", SlotPlan(world, tag, at, new_world, mark))
 
-    def drop(self, world: str, tag: str) -> None:
+    def drop(self, world: str, tag: str, mark: c.Mark | None = None) -> None:
         """Give up a tag and the history that only it keeps.
 
         Raises:
@@ -188,10 +209,11 @@ class Slots:
         """
         with self._alone():
             self._settle(world)
-            self.require(world, tag)
-            self._run("drop", SlotPlan(world, tag, 0.0))
+            if self._answered(world, mark) is None:
+                self.require(world, tag)
+                self._run("drop", SlotPlan(world, tag, 0.0, mark=mark))
 
-    def forget(self, key: Key) -> c.Erased:
+    def forget(self, key: Key, mark: c.Mark | None = None) -> c.Erased:
         """Erase a user for good. A crash after its rows are gone leaves copies in the file's free
         pages; the next opening scrubs them."""
         operation = uuid.uuid4().hex
@@ -204,7 +226,8 @@ class Slots:
                 if intent.operation in self._to_undo or intent.kind == ERASURE:
                     self._finish(intent)
             self._catalog.begin_intent(operation, ERASURE, msgspec.msgpack.encode(plan))
-            erased: c.Erased = self._router.call(c.Forget(world=key.world, user_id=key.user_id))
+            command = c.Forget(world=key.world, user_id=key.user_id, mark=mark)
+            erased: c.Erased = self._router.call(command)
             self._catalog.finish_intent(operation)
         return erased
 
@@ -269,7 +292,7 @@ class Slots:
         self.resume()
         self.fanout.require_settled(*worlds)
         for intent in self._catalog.unfinished():
-            if intent.kind not in {ERASURE, DELIVERY, BURIAL, BURIED}:
+            if intent.kind not in {ERASURE, DELIVERY, BURIAL, BURIED, ANSWER}:
                 plan, error = _plan(intent), self._errors.get(intent.operation)
                 if error is not None and not {plan.world, plan.new_world}.isdisjoint(worlds):
                     raise error
@@ -286,7 +309,7 @@ class Slots:
             count = self._steps(intent.kind)(plan, intent.operation)
             with self._catalog.write():
                 self._conclude(intent.kind, plan)
-                self._catalog.finish_intent(intent.operation)
+                answer = self._note_answer(intent.operation, plan.world, plan.mark, count)
         except BaseException as exc:
             if isinstance(exc, ReverieError):
                 self._errors[intent.operation] = exc
@@ -299,13 +322,56 @@ class Slots:
                     log.error("cannot be undone now", kind=intent.kind, error=str(undoing))
             raise
         self._errors.pop(intent.operation, None)
+        self._keep_answer(answer)
         return count
+
+    # -- answers to requests -------------------------------------------------------------
+
+    def answered(self, world: str, mark: c.Mark | None) -> int | None:
+        """Return what was answered to a request of a world, None to one that is new; what was
+        interrupted is finished first."""
+        if mark is None:
+            return None
+        with self._alone():
+            self.resume()
+            return self._answered(world, mark)
+
+    def _answered(self, world: str, mark: c.Mark | None) -> int | None:
+        if mark is None:
+            return None
+        seen = self._router.call(c.Answered(world=world, user_id=NOBODY, mark=mark))
+        return None if seen is None else msgspec.msgpack.decode(seen, type=int)
+
+    def _note_answer(
+        self, operation: str, world: str, mark: c.Mark | None, count: int
+    ) -> Intent | None:
+        """Strike an operation out in the transaction that is open; what is left to do of one under
+        a request id, to keep its answer, is noted in its place."""
+        self._catalog.finish_intent(operation)
+        if mark is None:
+            return None
+        # A name of its own: an interrupt that comes now must not find the operation to undo it.
+        payload = msgspec.msgpack.encode(AnswerPlan(world, mark, count))
+        left = Intent(f"{operation}-answer", ANSWER, payload)
+        self._catalog.begin_intent(*left)
+        return left
+
+    def _keep_answer(self, noted: Intent | None) -> None:
+        if noted is None:
+            return
+        plan = msgspec.msgpack.decode(noted.payload, type=AnswerPlan)
+        kept = msgspec.msgpack.encode(plan.count)
+        self._router.call(
+            c.KeepAnswer(world=plan.world, user_id=NOBODY, mark=plan.mark, answer=kept)
+        )
+        self._catalog.finish_intent(noted.operation)
 
     def _undo(self, intent: Intent) -> None:
         if all(intent.operation != other.operation for other in self._catalog.unfinished()):
             self._to_undo.discard(intent.operation)  # the interrupt came after the last step
             return
-        undoing = intent._replace(kind=UNDO.get(intent.kind, intent.kind))
+        plan = msgspec.structs.replace(_plan(intent), mark=None)  # what is undone has no answer
+        undoing = _intent(UNDO.get(intent.kind, intent.kind), plan, intent.operation)
         with self._catalog.write():  # from here on it cannot be completed any more
             self._catalog.finish_intent(intent.operation)
             self._catalog.begin_intent(*undoing)
@@ -416,7 +482,12 @@ class Slots:
                 self._give_up(intent)
 
     def import_world(
-        self, images: Iterable[tuple[bytes, str]], world: StoredWorld, *, has_embedder: bool
+        self,
+        images: Iterable[tuple[bytes, str]],
+        world: StoredWorld,
+        *,
+        has_embedder: bool,
+        mark: c.Mark | None = None,
     ) -> int:
         """Make a world of images and the digests of their states; returns the number of users. All
         or nothing: after any error, also a crash, its users are erased again.
@@ -437,12 +508,13 @@ class Slots:
                 with self._catalog.write():
                     if has_embedder:
                         self._catalog.add_world(world)
-                    self._catalog.finish_intent(operation)
+                    answer = self._note_answer(operation, world.name, mark, count)
             except BaseException:
                 self._give_up(intent)
                 raise
             finally:
                 self._under_way.discard(operation)
+            self._keep_answer(answer)
         return count
 
     def _give_up(self, intent: Intent) -> None:

@@ -25,7 +25,8 @@ from reverie.memory_graph.views import EntityView, Hit, Item
 from reverie.memory_graph.why import Explanation
 from reverie.nearest import nearest
 from reverie.relationships import Relationships, context_lines, named_in
-from reverie.results import ForgetReceipt, SearchOptions
+from reverie.repeats import mark
+from reverie.results import ERASED_AT, ForgetReceipt, SearchOptions, receipt
 from reverie.writing import Writing
 
 
@@ -261,16 +262,26 @@ class User(Writing):
         lines: Sequence[str] = self._rt.call(c.Check(**self._read()))
         return lines
 
-    def forget(self) -> ForgetReceipt:
+    def forget(self, *, request_id: str | None = None) -> ForgetReceipt:
         """Erase this user: rows, snapshots, checkpoints, index and traces, then look for remains.
+
+        Args:
+            request_id: a call repeated with the same id gives the first receipt, and does not erase
+                who has the id of this user since.
 
         Returns:
             A receipt that says what was removed and what a search of the files found.
+
+        Raises:
+            RequestReusedError: the request id was used before of this user, to bury it.
         """
-        erased = self._rt.erase(self.key)
-        clean = erased.existed and not erased.found
-        return ForgetReceipt(
-            self.key.world, self.key.user_id, self._rt.now(self.key.world), clean, erased
-        )
+        rt, key = self._rt, self.key
+        known = mark(key, request_id, "forget")
+
+        def erased() -> tuple[float, c.Erased]:
+            found = rt.erase(key, known)
+            return rt.now(key.world), found
+
+        return receipt(key, *rt.repeats.once(key, known, ERASED_AT, erased))
 
     # -- the fields that commands share --------------------------------------------------

@@ -1,4 +1,4 @@
-"""What happens in a world, who saw it, and who tells whom: the bodies of `World`'s methods.
+"""What happens in a world, who saw it, and who knows of it: the bodies of `World`'s methods.
 
 Each witness keeps a memory of its own, which it forgets, distorts and loses by itself; all of them
 carry the id of the event. Who was not there and was not told has nothing: there is no memory that
@@ -16,7 +16,7 @@ import msgspec
 
 from reverie import door
 from reverie.actors import commands as c
-from reverie.actors.gatherings import occurrence, of_group
+from reverie.actors.gatherings import occurrence
 from reverie.actors.lane import raise_error
 from reverie.fanout import Parcel
 from reverie.groups import belonging
@@ -27,21 +27,17 @@ from reverie.memory_graph.errors import (
     InvalidValueError,
     JournalDamagedError,
     RequestReusedError,
-    UnknownMemoryError,
 )
-from reverie.memory_graph.hearsay import told_on
 from reverie.memory_graph.ids import Key, check_id, check_key
 from reverie.memory_graph.state import as_bytes
-from reverie.memory_graph.text import normalise
+from reverie.repeats import checked, part_of
 from reverie.results import Observed
 
 if TYPE_CHECKING:
-    from reverie.masking import Mask
     from reverie.runtime import Runtime
     from reverie.world import World
 
 REQUEST_MARK = "-"  # in the id of an event that a request made, before what it says
-TOLD = 0.8  # of the speaker's confidence is that of who is told
 MAX_DELIVERIES = 100_000  # of one call
 EMBED_CHUNK = 256
 ASK_CHUNK = 512  # users asked at once
@@ -50,7 +46,6 @@ _OBSERVED = frozenset(
     "text witnesses groups at place participants importance sentiment confidence ttl_s pinned tags"
     " entities metadata event_id request_id".split()
 )
-_TOLD = frozenset("speaker listener memory_id text confidence at request_id".split())
 
 
 class _Event(NamedTuple):
@@ -124,66 +119,23 @@ def observe(  # noqa: D417, PLR0913 (self: it is a method)
     return observed
 
 
-def observe_many(self: World, events: Sequence[Mapping[str, Any]]) -> list[Observed]:
+def observe_many(
+    self: World, events: Sequence[Mapping[str, Any]], *, request_id: str | None = None
+) -> list[Observed]:
     """Let several things happen, in order; each is a mapping of the arguments of `observe`.
 
     Everything is checked before anything is stored, and all is stored or nothing, also over a
     crash. A tick of a simulation is best one call: it costs one commit for each partition of the
     data folder and one for all of it, and each text is embedded once.
 
+    A call repeated with the same `request_id` has one effect: each event without a request id of
+    its own gets one that follows from it and from the event's place in the call.
+
     Raises:
         InvalidLimitError: over 100,000 deliveries in one call.
         RequestReusedError, InvalidValueError: as in `observe`, also of two events of the call.
     """
-    return _observe(self._rt, self.name, events)
-
-
-def tell(  # noqa: D417 (as above)
-    self: World,
-    speaker: str,
-    listener: str,
-    memory_id: str,
-    *,
-    text: str | None = None,
-    confidence: float | None = None,
-    at: object = None,
-    request_id: str | None = None,
-) -> Kept:
-    """Let a user tell another what he remembers.
-
-    The listener gets a memory of his own, with the same event and who told it on. What he has seen
-    himself he is not told; of two versions he keeps that of the higher confidence, then of the
-    shorter chain; the same from another source makes it more credible. What comes back to who told
-    it on changes nothing. See memory_graph/hearsay.py.
-
-    Args:
-        speaker: user id of who tells it.
-        listener: user id of who hears it.
-        memory_id: of the speaker, or as a hit from one of his groups names it.
-        text: what he says, if not what he remembers.
-        confidence: of the listener, 0 to 1; by default 0.8 of the speaker's.
-        at: when he tells it; now by default.
-        request_id: a call repeated with the same id has one effect and the first result.
-
-    Returns:
-        ADD, UPDATE of a version that he had heard, or NOOP.
-
-    Raises:
-        UnknownMemoryError: the speaker holds no such memory, or it has ended.
-    """
-    fields = {name: value for name, value in locals().items() if name != "self"}
-    (kept,) = _tell(self._rt, self.name, [fields])
-    return kept
-
-
-def tell_many(self: World, tellings: Sequence[Mapping[str, Any]]) -> list[Kept]:
-    """Let several things be told, all from what is known now: nobody tells on what he hears in the
-    same call. Each is a mapping of the arguments of `tell`.
-
-    Raises:
-        UnknownMemoryError: as in `tell`; nothing was told.
-    """
-    return _tell(self._rt, self.name, tellings)
+    return _observe(self._rt, self.name, events, checked(request_id))
 
 
 def who_knows(self: World, event_id: str) -> list[c.Knower]:
@@ -195,12 +147,15 @@ def who_knows(self: World, event_id: str) -> list[c.Knower]:
 # -- seeing ----------------------------------------------------------------------------
 
 
-def _observe(rt: Runtime, world: str, events: Sequence[Mapping[str, Any]]) -> list[Observed]:
+def _observe(
+    rt: Runtime, world: str, events: Sequence[Mapping[str, Any]], request_id: str | None = None
+) -> list[Observed]:
     rt._require_open()  # noqa: SLF001
     given = [
-        _fields(event, _OBSERVED, "an event", ("text",))
+        fields_of(event, _OBSERVED, "an event", ("text",))
         for event in door.items(events, "events", "mappings")
     ]
+    given = requested(given, request_id)
     owners = [_owners(world, fields) for fields in given]
     if (count := sum(map(len, owners))) > MAX_DELIVERIES:
         msg = f"{count:,} deliveries in one call; at most {MAX_DELIVERIES:,}: use several calls"
@@ -220,7 +175,7 @@ def _observe(rt: Runtime, world: str, events: Sequence[Mapping[str, Any]]) -> li
     with rt.fanout.gate.shared(), rt.fanout.naming(unnamed):
         _require_same(rt, world, ready, shared["at"])
         ids = _named(rt, world, ready, shared["at"])
-        vectors = _vectors(rt, world, [d.text for event in ready for d in event.drafts])
+        vectors = vectors_of(rt, world, [d.text for event in ready for d in event.drafts])
         parcels: list[Parcel] = []
         places: list[int] = []
         for place, (event, event_id) in enumerate(zip(ready, ids, strict=True)):
@@ -236,9 +191,28 @@ def _observe(rt: Runtime, world: str, events: Sequence[Mapping[str, Any]]) -> li
     ]
 
 
-def _fields(
+def requested(
+    given: Sequence[Mapping[str, Any]], request_id: str | None
+) -> list[Mapping[str, Any]]:
+    """Return what happens or is told, each with a request id of its own if the call has one."""
+    if request_id is None:
+        return list(given)
+    return [
+        fields
+        if fields.get("request_id") is not None
+        else {**fields, "request_id": part_of(request_id, place)}
+        for place, fields in enumerate(given)
+    ]
+
+
+def fields_of(
     given: object, known: frozenset[str], what: str, needed: Sequence[str]
 ) -> Mapping[str, Any]:
+    """Return a mapping with its keys checked.
+
+    Raises:
+        InvalidValueError: it is none, has a key that is not known, or lacks one that is needed.
+    """
     if not isinstance(given, Mapping):
         msg = f"{what} must be a mapping, not {type(given).__name__}"
         raise InvalidValueError(msg, what=what)
@@ -311,13 +285,13 @@ def _event(
     if request is not None:
         # Of the first by name: the order of the witnesses is nothing that a request says.
         said = min(zip(owners, drafts, strict=True), default=("", draft), key=itemgetter(0))[1]
-        begins = _digest("request", request) + REQUEST_MARK
+        begins = digest("request", request) + REQUEST_MARK
         # A repeated call without a time comes at another time.
         when = None if fields.get("at") is None else said.valid_from
-        content = _digest(msgspec.structs.replace(said, valid_from=when), sorted(owners))
+        content = digest(msgspec.structs.replace(said, valid_from=when), sorted(owners))
         return _Event(owners, drafts, begins + content, "", begins, request)
     said = drafts[0] if drafts else draft
-    base = _digest(
+    base = digest(
         "event",
         said.valid_from,
         said.text,
@@ -327,7 +301,7 @@ def _event(
     return _Event(owners, drafts, None, base)
 
 
-def _digest(*parts: object) -> str:
+def digest(*parts: object) -> str:
     """Return an id of 32 hexadecimal digits, the same for the same parts in every process. The
     world is no part: a fork goes on as the world that it is made of."""
     return blake2b(msgspec.msgpack.encode(parts, order="deterministic"), digest_size=16).hexdigest()
@@ -395,7 +369,7 @@ def _named(rt: Runtime, world: str, events: Sequence[_Event], now: float) -> lis
     ]
 
 
-def _vectors(rt: Runtime, world: str, texts: Sequence[str]) -> dict[str, bytes]:
+def vectors_of(rt: Runtime, world: str, texts: Sequence[str]) -> dict[str, bytes]:
     """Return the vector of each distinct text."""
     distinct = list(dict.fromkeys(texts))
     embedder = rt.mind.embedder(world)
@@ -417,128 +391,6 @@ def _alike(event: _Event) -> list[tuple[MemoryDraft, tuple[str, ...]]]:
         else:
             found.append((draft, [owner]))
     return [(draft, tuple(owners)) for draft, owners in found]
-
-
-# -- telling ---------------------------------------------------------------------------
-
-
-class _Told(NamedTuple):
-    """A checked telling."""
-
-    speaker: Key
-    listener: Key
-    memory_id: str
-    text: str | None
-    confidence: float | None
-    at: float | None
-    request_id: str | None
-
-
-def _tell(rt: Runtime, world: str, tellings: Sequence[Mapping[str, Any]]) -> list[Kept]:
-    rt._require_open()  # noqa: SLF001
-    told = [_told(rt, world, t) for t in door.items(tellings, "tellings", "mappings")]
-    if not told:
-        return []
-    shared = rt.user(told[0].listener.user_id, world)._write(None, with_vectors=True)  # noqa: SLF001
-    with rt.fanout.gate.shared():
-        asked = [_tale(one, shared["at"]) for one in told]
-        tales: list[MemoryDraft | None] = rt.fanout.ask(asked)
-        by_group = {i: shown[0] for i, one in enumerate(told) if (shown := of_group(one.memory_id))}
-        true = belonging(rt, world, [(told[i].speaker.user_id, by_group[i]) for i in by_group])
-        drafts: list[tuple[MemoryDraft, bool]] = []
-        for i, (one, tale) in enumerate(zip(told, tales, strict=True)):
-            is_his = i not in by_group or (one.speaker.user_id, by_group[i]) in true
-            if tale is None or not is_his:
-                msg = f"{one.speaker.user_id!r} holds no memory {one.memory_id!r} to tell of"
-                raise UnknownMemoryError(msg, memory_id=one.memory_id)
-            drafts.append(_hearsay(rt, one, tale))
-        vectors = _vectors(rt, world, [draft.text for draft, _ in drafts])
-        parcels = [
-            Parcel(
-                c.Witness(
-                    **shared
-                    | {
-                        "user_id": "",
-                        "at": shared["at"] if one.at is None else one.at,
-                        "request_id": one.request_id or rt.new_request_id(),
-                    },
-                    draft=msgspec.structs.replace(draft, vector=vectors[draft.text]),
-                    is_back=is_back,
-                ),
-                (one.listener.user_id,),
-            )
-            for one, (draft, is_back) in zip(told, drafts, strict=True)
-        ]
-        return [kept for (kept,) in rt.fanout.deliver(parcels, noted=False)]
-
-
-def _told(rt: Runtime, world: str, given: object) -> _Told:
-    fields = _fields(given, _TOLD, "a telling", ("speaker", "listener", "memory_id"))
-    speaker = check_key(world, fields["speaker"])
-    listener = check_key(world, fields["listener"])
-    if speaker == listener:
-        msg = f"{speaker.user_id!r} cannot tell himself"
-        raise InvalidValueError(msg, what="listener")
-    text, confidence = fields.get("text"), fields.get("confidence")
-    request = fields.get("request_id")
-    return _Told(
-        speaker,
-        listener,
-        check_id(fields["memory_id"], "memory_id"),
-        None if text is None else door.text(text, rt.config.max_text_bytes),
-        None if confidence is None else door.share(confidence, "confidence"),
-        door.optional_time(fields.get("at"), "at"),
-        None if request is None else check_id(request, "request_id"),
-    )
-
-
-def _tale(one: _Told, now: float) -> c.Tale:
-    """Ask for what the speaker holds, himself or by a group."""
-    world, speaker = one.speaker
-    if (shared := of_group(one.memory_id)) is not None:
-        name, node_id = shared
-        owner = g.owner_of(name)
-        return c.Tale(world=world, user_id=owner, now=now, node_id=node_id, member=speaker)
-    return c.Tale(world=world, user_id=speaker, now=now, node_id=one.memory_id)
-
-
-def _hearsay(rt: Runtime, one: _Told, tale: MemoryDraft) -> tuple[MemoryDraft, bool]:
-    """Return what the listener is given, and whether it comes back to him."""
-    speaker = one.speaker.user_id
-    tale = _unmasked(rt.masks.of(one.speaker), tale) if rt.masks.is_on else tale
-    chain = told_on(tale.heard, speaker)
-    entities, text = tale.entities, tale.text
-    if one.text is not None:  # only what it still speaks of
-        text, said = one.text, normalise(one.text)
-        entities = tuple(entity for entity in entities if normalise(entity.name) in said)
-    draft = msgspec.structs.replace(
-        tale,
-        text=text,
-        entities=entities,
-        confidence=TOLD * tale.confidence if one.confidence is None else one.confidence,
-        provenance="told",
-        told_by=speaker,
-        heard=chain,
-        event=tale.event or _digest("told", speaker, one.memory_id),
-    )
-    return rt.masks.of(one.listener).memory(draft), one.listener.user_id in chain
-
-
-def _unmasked(mask: Mask, draft: MemoryDraft) -> MemoryDraft:
-    """Return a draft as its holder knows it, so that it can be masked for another."""
-    entities = tuple(
-        EntityDraft(mask.unmask(e.name), e.type, tuple(map(mask.unmask, e.aliases)))
-        for e in draft.entities
-    )
-    return msgspec.structs.replace(
-        draft,
-        text=mask.unmask(draft.text),
-        heard=tuple(map(mask.unmask, draft.heard)),
-        tags=tuple(map(mask.unmask, draft.tags)),
-        topics=tuple(map(mask.unmask, draft.topics)),
-        metadata=mask.unmasked(draft.metadata),
-        entities=entities,
-    )
 
 
 # -- knowing ---------------------------------------------------------------------------

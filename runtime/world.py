@@ -12,6 +12,7 @@ from reverie import (
     reflecting,
     relationships as ties,
     saves,
+    tellings,
     witnesses,
 )
 from reverie.memory_graph.groups import name_of
@@ -51,8 +52,8 @@ class World:
 
     observe = witnesses.observe
     observe_many = witnesses.observe_many
-    tell = witnesses.tell
-    tell_many = witnesses.tell_many
+    tell = tellings.tell
+    tell_many = tellings.tell_many
     who_knows = witnesses.who_knows
     group = gathered.in_world
     groups = gathered.of_world
@@ -81,26 +82,26 @@ class World:
 
     # -- save games ----------------------------------------------------------------------
 
-    def checkpoint(self, tag: str) -> int:
+    def checkpoint(self, tag: str, *, request_id: str | None = None) -> int:
         """Save it under a tag; returns the number of users. See `Runtime.checkpoint`."""
-        return self._rt.checkpoint(tag, self.name)
+        return self._rt.checkpoint(tag, self.name, request_id=request_id)
 
-    def rewind(self, tag: str) -> int:
+    def rewind(self, tag: str, *, request_id: str | None = None) -> int:
         """Put it back to a tag; returns the number of users. See `Runtime.rewind`."""
-        return self._rt.rewind(tag, self.name)
+        return self._rt.rewind(tag, self.name, request_id=request_id)
 
-    def fork(self, tag: str, new_world: str) -> World:
+    def fork(self, tag: str, new_world: str, *, request_id: str | None = None) -> World:
         """Make a new world of a tag, and return it. See `Runtime.fork`."""
-        self._rt.fork(tag, new_world, self.name)
+        self._rt.fork(tag, new_world, self.name, request_id=request_id)
         return self._rt.world(new_world)
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return its save slots, in the order of their times."""
         return self._rt.checkpoints(self.name)
 
-    def drop_checkpoint(self, tag: str) -> None:
+    def drop_checkpoint(self, tag: str, *, request_id: str | None = None) -> None:
         """Give up a save slot; raises UnknownCheckpointError when there is none."""
-        self._rt.drop_checkpoint(tag, self.name)
+        self._rt.drop_checkpoint(tag, self.name, request_id=request_id)
 
     diff = diffing.diff
     diff_each = diffing.diff_each

@@ -64,7 +64,8 @@ class Writing:
             at: when it was said, for messages without a time; now by default.
             infer: False keeps the turns and makes no memories.
             wait: return after extraction.
-            request_id: a call repeated with the same id has one effect and the first result.
+            request_id: a call repeated with the same id has one effect and the first result (what
+                was kept is told again by the same process, for the last 20,000 turns).
         """
         checked = door.messages(
             messages, session=session, at=at, max_bytes=self._rt.config.max_text_bytes
@@ -78,7 +79,7 @@ class Writing:
             done = False
             try:
                 if wait:
-                    kept = self._rt.ingestor.drain(self.key)
+                    kept = self._rt.ingestor.drain(self.key, added.ids)
                     done = True
             finally:  # what is left, also after an error, is done in the background
                 if not done:

@@ -36,7 +36,10 @@ def serving(
         if prepared:
             for language in LANGUAGES:
                 prepare(runtime, language)
-        settings = settings or HttpSettings(rate_per_s=None, access_log=False)
+        if settings is None:
+            backups = folder.parent / "backups"
+            backups.mkdir(exist_ok=True)
+            settings = HttpSettings(rate_per_s=None, access_log=False, backups=backups)
         app = create_app(runtime, settings)
         with TestClient(app, base_url=BASE, raise_server_exceptions=False) as client:
             client.app_state = {"runtime": runtime, "app": app}

@@ -186,6 +186,7 @@ def renamed(name: str) -> Callable[[dict[str, Any]], None]:
         lambda manifest: manifest["files"].pop(0),
         lambda manifest: manifest.update(partitions=5),
         lambda manifest: manifest.update(partitions=-1),
+        lambda manifest: manifest.update(partitions=10**12),
         lambda manifest: manifest.update(files=None),
         lambda manifest: manifest["files"][0].update(size_bytes="1"),
     ],

@@ -12,6 +12,7 @@ from support import opened
 
 import reverie
 from reverie import Config
+from reverie.http.keys import FILE as KEYS
 from reverie.memory_graph.errors import StorageFailedError
 from reverie.models.catalog import CATALOG
 from reverie.operations import doctor, doctor_folder
@@ -192,6 +193,34 @@ def test_a_damaged_partition(data: Path) -> None:
 def test_a_lost_catalog(data: Path) -> None:
     (data / "catalog.db").unlink()
     assert of(looked(data), "data folder")[0][0] == "fail"
+
+
+def test_a_path_that_can_be_no_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("notes 笔记", encoding="utf-8")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("论文", encoding="utf-8")
+    for name in ("file", "other"):
+        (line,) = [x for x in looked(tmp_path / name) if x.check == "data folder"]
+        assert (line.status, "--data" in line.fix) == ("fail", True)
+
+
+def test_settings_alone_are_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "reverie.toml").write_text("threads = 1\n", encoding="utf-8")
+    assert of(looked(tmp_path / "data"), "data folder")[0][0] == "ok"
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"keys":[],"version":9}', None], ids=str)
+def test_keys_that_let_nobody_in(data: Path, content: bytes | None) -> None:
+    path = data / KEYS
+    if content is None:
+        path.symlink_to("elsewhere")
+    else:
+        path.write_bytes(content)
+        path.chmod(0o600)
+    line = only([x for x in looked(data) if x.check == "permissions"], "fail")
+    assert "lets nobody in" in line.text
+    assert "reverie keys create" in line.fix
 
 
 def test_turns_that_wait_and_turns_in_quarantine(data: Path) -> None:

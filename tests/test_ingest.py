@@ -11,15 +11,19 @@ from pathlib import Path
 import pytest
 from support import DIM, START, Always, Factory, Gate, Sentences, fact, opened, writer
 
+import reverie
 from reverie import errors
 from reverie.actors import commands as c
 from reverie.actors.ingest import BATCH_TURNS
+from reverie.actors.settled import SettledTurns
 from reverie.memory_graph.check import check_memory
-from reverie.memory_graph.drafts import Decision, Known, MemoryDraft, TurnDraft, TurnOutcome
+from reverie.memory_graph.drafts import Decision, Kept, Known, MemoryDraft, TurnDraft, TurnOutcome
+from reverie.memory_graph.ids import Key
 from reverie.memory_graph.nodes import Memory, Message
 from reverie.memory_graph.state import UserMemory
 from reverie.models.protocol import Extraction, Float32, TextRole, Turn
 from reverie.models.standin import HashEmbedder
+from reverie.results import AddResult
 
 # -- outcomes on a state ----------------------------------------------------------------
 
@@ -378,3 +382,64 @@ def test_a_settle_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
         assert [k.op for k in rt.call(command).kept] == ["NOOP"]
         assert ana.digest() == digest
         assert ana.list().total == 1
+
+
+# -- who waits is told of his own ------------------------------------------------------
+
+
+def found_by(rt: reverie.Runtime, kept: Sequence[Kept]) -> list[str]:
+    return [rt.user("ana").get(one.memory_id).text for one in kept]
+
+
+def test_who_waits_is_told_what_became_of_his_own_turns(tmp_path: Path) -> None:
+    """Not of those that others have stored meanwhile, which are worked off with them."""
+    with opened(tmp_path / "data", background=False) as rt:
+        ana = rt.user("ana")
+        ana.add(["I live in Rome.", "我喜欢蜂蜜。"], request_id="first")
+        own = ana.add("I love tea. 我喜欢喝茶。", wait=True).kept
+        assert found_by(rt, own) == ["User loves tea", "用户喜欢喝茶"]
+        first = ana.add(["I live in Rome.", "我喜欢蜂蜜。"], request_id="first", wait=True)
+        assert found_by(rt, first.kept) == ["User lives in Rome", "用户喜欢蜂蜜"]
+        again = ana.add(["I live in Rome.", "我喜欢蜂蜜。"], request_id="first", wait=True)
+        assert again == first
+        many = {"ana": ["I live in Oslo."], "bo": ["我住在北京。"]}
+        ana.add("I have a dog.")
+        told = rt.add_many(many, wait=True)
+        assert found_by(rt, told["ana"].kept) == ["User lives in Oslo"]
+        assert len(told["bo"].kept) == 1
+
+
+def test_threads_that_wait_at_once_are_each_told_of_their_own(tmp_path: Path) -> None:
+    told: dict[str, AddResult] = {}
+    with opened(tmp_path / "data") as rt:
+        cities = [f"Town{number}" for number in range(12)]
+
+        def add(city: str) -> None:
+            told[city] = rt.user("ana").add(f"I like {city} a lot.", wait=True)
+
+        threads = [threading.Thread(target=add, args=(city,)) for city in cities]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for city in cities:
+            assert found_by(rt, told[city].kept) == [f"User likes {city} a lot"]
+
+
+def test_what_became_of_turns_is_noted_within_bounds() -> None:
+    notes, ana, bo = SettledTurns(most=3), Key("w", "安娜"), Key("w", "bo")
+
+    def note(key: Key, turn: str, *kept: Kept) -> None:
+        drafts = tuple(fact(one.memory_id or "茶") for one in kept)
+        notes.note(key, [TurnOutcome(turn, memories=drafts)], kept)
+
+    note(ana, "t1", Kept("ADD", "m1"), Kept("NOOP", "", None, "turn settled already"))
+    assert notes.of(ana, ["t1"]) == [Kept("ADD", "m1")]
+    assert notes.of(bo, ["t1"]) == []
+    note(ana, "t1")  # the id stands for another turn after a rewind
+    assert notes.of(ana, ["t1"]) == []
+    for turn in ("t2", "t3", "t4"):
+        note(bo, turn, Kept("ADD", turn))
+    assert notes.of(bo, ["t4", "t2"]) == [Kept("ADD", "t4"), Kept("ADD", "t2")]
+    note(bo, "t5", Kept("ADD", "t5"))
+    assert notes.of(bo, ["t2"]) == []

@@ -104,7 +104,7 @@ class DataFolder:
             raise ConfigError(msg, partitions=partitions)
         path = Path(path).absolute()
         try:
-            _require_ours(path)
+            require_ours(path)
             path.mkdir(parents=True, exist_ok=True)
             lock = _lock(path)
         except OSError as exc:
@@ -211,7 +211,12 @@ def hold(path: Path) -> Iterator[None]:
         raise disk_error(exc, path) from exc
 
 
-def _require_ours(path: Path) -> None:
+def require_ours(path: Path) -> None:
+    """Refuse a path that can be no data folder, not even a new one.
+
+    Raises:
+        DataFolderError: it is a file, or holds other files, or partitions without a catalog.
+    """
     if not path.exists():
         return
     if not path.is_dir():

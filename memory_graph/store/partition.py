@@ -145,6 +145,10 @@ class Transaction:
         results.keep_result(self._db, request_id, key, fingerprint, result)
         faults.reach("result.after")
 
+    def drop_result(self, request_id: str) -> None:
+        """Give up the result of a request, to keep another one in its place."""
+        results.drop_result(self._db, request_id)
+
     # -- the outbox ----------------------------------------------------------------------
 
     def enqueue(self, key: Key, turn_ids: Iterable[str]) -> None:

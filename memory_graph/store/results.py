@@ -40,6 +40,11 @@ def result_of(db: Database, request_id: str, fingerprint: bytes) -> bytes | None
     return bytes(result)
 
 
+def drop_result(db: Database, request_id: str) -> None:
+    """Give up the result of a request; an unknown one is passed over."""
+    db.rows("DELETE FROM results WHERE request_id = ?", (request_id,))
+
+
 def keep_result(
     db: Database, request_id: str, key: Key | None, fingerprint: bytes, result: bytes
 ) -> None:

@@ -35,6 +35,9 @@ def mcp(  # noqa: PLR0913 (options)
             show_default=False,
         ),
     ] = None,
+    rate: Annotated[
+        float, typer.Option(min=0, help="With --http: requests a second of one key; 0: any.")
+    ] = 1000.0,
     role: Annotated[
         Literal["read", "write", "admin"],
         typer.Option(help="What a client may do: admin can also erase the whole user."),
@@ -92,7 +95,12 @@ def mcp(  # noqa: PLR0913 (options)
         )
 
     if http:
-        settings = HttpSettings(host=host, port=port, allowed_hosts=tuple(allow_host or ()))
+        settings = HttpSettings(
+            host=host,
+            port=port,
+            allowed_hosts=tuple(allow_host or ()),
+            rate_per_s=rate or None,
+        )
         require_safe(settings, has_keys=KeyFile(options.data).exists)  # before a folder is made
         with open_runtime(options, create=True) as rt:
             server = over_http.Server(bound(rt), settings, allow_origin or ())

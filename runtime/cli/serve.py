@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,6 +32,13 @@ def serve(
         float, typer.Option(min=0, help="Requests a second of one key; 0 is no limit.")
     ] = 1000.0,
     threads: Annotated[int, typer.Option(min=1, help="Threads that carry out calls.")] = 16,
+    backups: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for backups that are asked for over HTTP; without it, none are made.",
+            show_default=False,
+        ),
+    ] = None,
     access_log: Annotated[
         bool,
         typer.Option(
@@ -45,7 +53,7 @@ def serve(
     try:
         from reverie.http import serving
         from reverie.http.keys import KeyFile
-        from reverie.http.settings import HttpSettings, require_safe
+        from reverie.http.settings import HttpSettings, require_backups, require_safe
     except ModuleNotFoundError as exc:
         raise ConfigError(EXTRA, missing=str(exc.name)).because(exc) from exc
     settings = HttpSettings(
@@ -55,7 +63,9 @@ def serve(
         rate_per_s=rate or None,
         threads=threads,
         access_log=access_log,
+        backups=backups,
     )
+    require_backups(settings, options.data)
     has_keys = KeyFile(options.data).exists
     require_safe(settings, has_keys=has_keys)  # before a folder is made
 

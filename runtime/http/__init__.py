@@ -31,7 +31,8 @@ def create_app(runtime: Runtime, settings: HttpSettings | None = None) -> FastAP
         settings: limits and addresses; see settings.py.
 
     Raises:
-        ConfigError: the extra is not installed, or the file of keys is damaged or open to others.
+        ConfigError: the extra is not installed; the file of keys is damaged or open to others; or
+            backups cannot go where the settings say.
     """
     try:
         from reverie.http.app import build

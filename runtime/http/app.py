@@ -16,16 +16,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from reverie.http import faults, openapi
+from reverie.http.admission import JSON, refused
 from reverie.http.bodies import Body
 from reverie.http.faults import Fault, Refusal
 from reverie.http.gate import Gate
 from reverie.http.keys import Key
-from reverie.http.limits import check_depth, chunks, declared_size
-from reverie.http.operation import Call, Operation, require
+from reverie.http.limits import check_depth, whole
+from reverie.http.operation import MEDIA, Call, Operation, require
 from reverie.http.paths import segment
 from reverie.http.probes import add_probes
 from reverie.http.routes_memories import waits
-from reverie.http.state import JSON, KEY, NOTE, State, refused
+from reverie.http.settings import require_backups
+from reverie.http.state import KEY, NOTE, State
 from reverie.http.tables import OPERATIONS
 from reverie.memory_graph.errors import InvalidValueError, ReverieError
 from reverie.memory_graph.ids import check_id
@@ -45,6 +47,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def build(runtime: Runtime, settings: HttpSettings) -> FastAPI:
     """Return the application; see `reverie.http.create_app`."""
+    require_backups(settings, runtime.path)
     state = State(runtime, settings)
 
     @asynccontextmanager
@@ -69,7 +72,7 @@ def build(runtime: Runtime, settings: HttpSettings) -> FastAPI:
             name=operation.name,
             response_model=None,
         )
-    description = openapi.describe(OPERATIONS, needs_keys=state.door.needs_keys)
+    description = openapi.describe(OPERATIONS, needs_keys=state.admission.door.needs_keys)
     app.openapi = lambda: description  # type: ignore[method-assign]  # FastAPI's way to say it
     return app
 
@@ -145,8 +148,9 @@ class _Served:
         held = 0
         try:
             if self._decoder is not None:
-                data = await _read(state, request)
-                held = len(data)
+                length = request.headers.get("content-length")
+                data = await whole(request.stream(), length, state.settings, state.held)
+                held = request.scope[NOTE].received = len(data)
                 body = _decoded(self._decoder, data, state.settings.max_depth)
                 call = call._replace(body=body)
             answer = await self._run(call)
@@ -224,9 +228,6 @@ def _request_id(request: Request, op: Operation) -> str | None:
     return check_id(text, "Idempotency-Key")
 
 
-_MEDIA = {"json": JSON, "lines": "application/x-ndjson", "file": "application/octet-stream"}
-
-
 def _check_media(request: Request, op: Operation) -> None:
     """Refuse a body that is not of the type that is read; raises Refusal."""
     headers = request.headers
@@ -241,28 +242,9 @@ def _check_media(request: Request, op: Operation) -> None:
         raise Refusal("UnsupportedMediaType", msg, headers={"Connection": "close"})
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     # A web page may send a form or plain text anywhere without asking; JSON it may not.
-    if media != _MEDIA[op.takes] and (has_body or media or op.takes != "json"):
-        msg = f"send it as Content-Type: {_MEDIA[op.takes]}"
+    if media != MEDIA[op.takes] and (has_body or media or op.takes != "json"):
+        msg = f"send it as Content-Type: {MEDIA[op.takes]}"
         raise Refusal("UnsupportedMediaType", msg, headers={"Connection": "close"})
-
-
-async def _read(state: State, request: Request) -> bytes:
-    """Return the body, counted in `state.held`; raises Refusal, and counts nothing then."""
-    settings, size = state.settings, 0
-    declared_size(request.headers.get("content-length"), settings.max_body_bytes)
-    parts: list[bytes] = []
-    try:
-        async for part in chunks(
-            request.stream(), settings.max_body_bytes, settings.body_timeout_s
-        ):
-            state.held.add(len(part))
-            size += len(part)
-            parts.append(part)
-    except BaseException:
-        state.held.drop(size)
-        raise
-    request.scope[NOTE].received = size
-    return b"".join(parts)
 
 
 def _decoded(decoder: msgspec.json.Decoder[Any], data: bytes, most: int) -> Any:

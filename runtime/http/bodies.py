@@ -35,6 +35,10 @@ Filters: TypeAlias = Annotated[
 ]
 ItemType: TypeAlias = Literal["memory", "message", "summary"]
 Anything: TypeAlias = dict[str, Any]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+Mood: TypeAlias = Annotated[float, Meta(ge=-1, le=1)]
+Number: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+Ids: TypeAlias = Annotated[Names, Meta(max_length=MAX_MANY)]
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,40 +64,47 @@ class Message(Body, frozen=True, kw_only=True):
 Messages: TypeAlias = Text | Message | Annotated[list[Text | Message], Meta(max_length=MAX_MANY)]
 
 
-class Add(Body, frozen=True, kw_only=True):
+class Adding(Body, frozen=True, kw_only=True):
+    """How to store turns."""
+
+    session: Name | UnsetType = UNSET
+    infer: bool | UnsetType = UNSET
+    wait: bool | UnsetType = UNSET
+
+
+class Add(Adding, frozen=True, kw_only=True):
     """Turns of a conversation. `wait` answers after extraction, with what was kept."""
 
     messages: Messages
-    session: Name | UnsetType = UNSET
     at: Time | UnsetType | None = UNSET
-    infer: bool | UnsetType = UNSET
-    wait: bool | UnsetType = UNSET
 
 
-class AddMany(Body, frozen=True, kw_only=True):
+class AddMany(Adding, frozen=True, kw_only=True):
     """Turns of several users, by user id."""
 
     messages: dict[str, Messages]
-    session: Name | UnsetType = UNSET
-    infer: bool | UnsetType = UNSET
-    wait: bool | UnsetType = UNSET
 
 
-class Statement(Body, frozen=True, kw_only=True):
+class Attributes(Body, frozen=True, kw_only=True):
+    """What may be said of any memory."""
+
+    importance: Share | UnsetType = UNSET
+    confidence: Share | UnsetType = UNSET
+    ttl_s: Seconds | UnsetType | None = UNSET
+    tags: Names | UnsetType = UNSET
+    metadata: Anything | UnsetType | None = UNSET
+
+
+class Statement(Attributes, frozen=True, kw_only=True):
     """A statement to keep as it is."""
 
     text: Text
     kind: MemoryKind | UnsetType = UNSET
-    importance: Share | UnsetType = UNSET
-    confidence: Share | UnsetType = UNSET
     valid_from: Time | UnsetType | None = UNSET
     valid_to: Time | UnsetType | None = UNSET
-    ttl_s: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
     pinned: bool | UnsetType = UNSET
-    tags: Names | UnsetType = UNSET
     topics: Names | UnsetType = UNSET
     entities: Entities | UnsetType = UNSET
-    metadata: Anything | UnsetType | None = UNSET
     sources: Names | UnsetType = UNSET
 
 
@@ -109,21 +120,21 @@ class RememberMany(Body, frozen=True, kw_only=True):
     memories: dict[str, Annotated[list[Text | Statement], Meta(max_length=MAX_MANY)]]
 
 
-class Observe(Body, frozen=True, kw_only=True):
-    """An event that the user saw, or was told of."""
+class Happening(Attributes, frozen=True, kw_only=True):
+    """What may be said of any event."""
 
-    event: Text
     at: Time | UnsetType | None = UNSET
     participants: Names | UnsetType = UNSET
     place: Name | UnsetType | None = UNSET
-    importance: Share | UnsetType = UNSET
-    sentiment: Annotated[float, Meta(ge=-1, le=1)] | UnsetType = UNSET
-    told_by: Name | UnsetType | None = UNSET
-    confidence: Share | UnsetType = UNSET
-    ttl_s: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
-    tags: Names | UnsetType = UNSET
+    sentiment: Mood | UnsetType = UNSET
     entities: Entities | UnsetType = UNSET
-    metadata: Anything | UnsetType | None = UNSET
+
+
+class Observe(Happening, frozen=True, kw_only=True):
+    """An event that the user saw, or was told of."""
+
+    event: Text
+    told_by: Name | UnsetType | None = UNSET
 
 
 class Relate(Body, frozen=True, kw_only=True):
@@ -141,16 +152,11 @@ class Relate(Body, frozen=True, kw_only=True):
     ended: bool | UnsetType = UNSET
 
 
-class Update(Body, frozen=True, kw_only=True):
+class Update(Attributes, frozen=True, kw_only=True):
     """What to change of a memory; at least one of these."""
 
     text: Text | UnsetType | None = UNSET
-    importance: Share | UnsetType = UNSET
-    confidence: Share | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
-    ttl_s: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
-    tags: Names | UnsetType = UNSET
-    metadata: Anything | UnsetType | None = UNSET
 
 
 class Reason(Body, frozen=True, kw_only=True):
@@ -204,17 +210,15 @@ class SearchMany(Options, frozen=True, kw_only=True):
     ]
 
 
-class Why(Options, frozen=True, kw_only=True):
+class Why(Search, frozen=True, kw_only=True):
     """A question, and the item that did or did not come up for it."""
 
-    question: Text
     item_id: Name
 
 
-class AskContext(Options, frozen=True, kw_only=True):
+class AskContext(Search, frozen=True, kw_only=True):
     """A question, and how many tokens the block may have."""
 
-    question: Text
     budget_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | UnsetType = UNSET
 
 
@@ -325,7 +329,7 @@ class DimensionBody(Body, frozen=True, kw_only=True):
     low: float | None = -1.0
     high: float | None = 1.0
     rest: float = 0.0
-    half_life_s: Annotated[float, Meta(gt=0)] | None = None
+    half_life_s: Seconds | None = None
 
 
 class Move(Body, frozen=True, kw_only=True):
@@ -360,23 +364,13 @@ class Declare(Body, frozen=True, kw_only=True):
 # -- worlds ------------------------------------------------------------------------------
 
 
-class WorldEvent(Body, frozen=True, kw_only=True):
+class WorldEvent(Happening, frozen=True, kw_only=True):
     """What happened, and who saw it."""
 
     text: Text
     witnesses: Names | UnsetType = UNSET
     groups: Names | UnsetType = UNSET
-    at: Time | UnsetType | None = UNSET
-    place: Name | UnsetType | None = UNSET
-    participants: Names | UnsetType = UNSET
-    importance: Share | UnsetType = UNSET
-    sentiment: Annotated[float, Meta(ge=-1, le=1)] | UnsetType = UNSET
-    confidence: Share | UnsetType = UNSET
-    ttl_s: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
     pinned: bool | UnsetType = UNSET
-    tags: Names | UnsetType = UNSET
-    entities: Entities | UnsetType = UNSET
-    metadata: Anything | UnsetType | None = UNSET
     event_id: Name | UnsetType | None = UNSET
 
 
@@ -418,14 +412,14 @@ class TellMany(Body, frozen=True, kw_only=True):
 class Join(Body, frozen=True, kw_only=True):
     """Who joins; `history` lets them recall what the group knows already."""
 
-    user_ids: Annotated[Names, Meta(max_length=MAX_MANY)]
+    user_ids: Ids
     history: bool | UnsetType = UNSET
 
 
 class Leave(Body, frozen=True, kw_only=True):
     """Who leaves; `forget` takes what they knew by the group."""
 
-    user_ids: Annotated[Names, Meta(max_length=MAX_MANY)]
+    user_ids: Ids
     forget: bool | UnsetType = UNSET
 
 
@@ -465,13 +459,13 @@ class ProfileBody(Body, frozen=True, kw_only=True):
     """Limits of a user; see docs/worlds.md."""
 
     name: Annotated[str, Meta(max_length=200)] | UnsetType = UNSET
-    memories: Annotated[int, Meta(ge=0, le=2**53)] | UnsetType | None = UNSET
-    bytes: Annotated[int, Meta(ge=0, le=2**53)] | UnsetType | None = UNSET
-    model_calls: Annotated[int, Meta(ge=0, le=2**53)] | UnsetType | None = UNSET
-    prompt_tokens: Annotated[int, Meta(ge=0, le=2**53)] | UnsetType | None = UNSET
-    ttl_s: dict[MemoryKind, Annotated[float, Meta(gt=0)]] | UnsetType = UNSET
+    memories: Number | UnsetType | None = UNSET
+    bytes: Number | UnsetType | None = UNSET
+    model_calls: Number | UnsetType | None = UNSET
+    prompt_tokens: Number | UnsetType | None = UNSET
+    ttl_s: dict[MemoryKind, Seconds] | UnsetType = UNSET
     archive_below: Annotated[float, Meta(ge=0)] | UnsetType | None = UNSET
-    reflect_at: Annotated[float, Meta(gt=0)] | UnsetType | None = UNSET
+    reflect_at: Seconds | UnsetType | None = UNSET
     rest: Annotated[dict[str, float], Meta(max_length=64)] | UnsetType = UNSET
 
 
@@ -491,7 +485,7 @@ class Tend(Body, frozen=True, kw_only=True):
     """As of when, and for whom; now, and for all for whom something is due."""
 
     at: Time | UnsetType | None = UNSET
-    users: Annotated[Names, Meta(max_length=MAX_MANY)] | UnsetType | None = UNSET
+    users: Ids | UnsetType | None = UNSET
 
 
 class Bury(Body, frozen=True, kw_only=True):
@@ -519,7 +513,7 @@ class MakeWorld(Body, frozen=True, kw_only=True):
 class Turns(Body, frozen=True, kw_only=True):
     """Ids of turns; all of the user's in quarantine by default."""
 
-    turn_ids: Annotated[Names, Meta(max_length=MAX_MANY)] | UnsetType = UNSET
+    turn_ids: Ids | UnsetType = UNSET
 
 
 class Drain(Body, frozen=True, kw_only=True):

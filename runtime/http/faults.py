@@ -25,6 +25,7 @@ REFUSALS: dict[str, int] = {
     "UnknownRoute": 404,
     "MethodNotAllowed": 405,
     "RequestTimeout": 408,
+    "BackupsOff": 409,
     "BodyTooLarge": 413,
     "UnsupportedMediaType": 415,
     "MisdirectedHost": 421,

@@ -9,11 +9,11 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from reverie.http.admission import headers_of, refused
 from reverie.http.faults import RETRY_AFTER_S, Refusal
 from reverie.http.metrics import Note
 from reverie.http.paths import routable
-from reverie.http.settings import LOOPBACK_NAMES
-from reverie.http.state import KEY, NOTE, State, refused
+from reverie.http.state import KEY, NOTE, State
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,11 +31,6 @@ class Gate:
     def __init__(self, app: ASGIApp, state: State) -> None:
         self._app = app
         self._state = state
-        settings = state.settings
-        names = {name.lower() for name in settings.allowed_hosts}
-        if settings.is_loopback:
-            names |= {*LOOPBACK_NAMES, settings.host.lower(), f"[{settings.host.lower()}]"}
-        self._hosts = names  # empty: any
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of ASGI."""
@@ -75,10 +70,8 @@ class Gate:
         Raises:
             Refusal: who it is from may not.
         """
-        headers: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name, []).append(value)
-        self._check_host(headers)
+        admission, headers = self._state.admission, headers_of(scope)
+        admission.check_page(headers)
         raw: bytes | None = scope.get("raw_path")
         if raw is None:  # a server that gives none cannot tell a slash of an id from others
             raw = quote(scope["path"], safe="/").encode()
@@ -86,38 +79,12 @@ class Gate:
         if path in PROBES:
             return
         state = self._state
-        given = headers.get(b"authorization", [])
-        key = state.door.who(given[0].decode("latin-1") if len(given) == 1 else None)
-        if key is None:
-            msg = "this server needs a key: Authorization: Bearer rv_..."
-            raise Refusal("Unauthenticated", msg, headers={"WWW-Authenticate": "Bearer"})
+        key = scope[KEY] = admission.key_of(headers)
         note.key = key.id
-        scope[KEY] = key
-        state.rates.take(key.id)
+        admission.count(key)
         if state.in_flight > state.settings.max_calls:
             msg = f"over {state.settings.max_calls:,} requests are under way; try again later"
             raise Refusal("TooManyRequests", msg, headers={"Retry-After": str(RETRY_AFTER_S)})
-
-    def _check_host(self, headers: dict[bytes, list[bytes]]) -> None:
-        """Refuse a request for another host, and one of a web page of another site; raises
-        Refusal."""
-        hosts = headers.get(b"host", [])
-        if len(hosts) != 1:
-            msg = "a request names one host"
-            raise Refusal("MisdirectedHost", msg)
-        host = hosts[0].decode("latin-1").lower()
-        name = host
-        if host.rpartition(":")[2].isdigit():
-            name = host.rpartition(":")[0]
-        if self._hosts and name not in self._hosts:
-            msg = "this server does not go by that name; allow it with --allow-host"
-            raise Refusal("MisdirectedHost", msg)
-        origins = headers.get(b"origin", [])
-        sites = headers.get(b"sec-fetch-site", [])
-        own = (f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1"))
-        if any(o.lower() not in own for o in origins) or b"cross-site" in sites:
-            msg = "requests of web pages of other sites are refused"
-            raise Refusal("ForeignOrigin", msg)
 
 
 def _known(method: str) -> str:

@@ -10,20 +10,19 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from hashlib import blake2b
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
-import structlog
 
 from reverie import door
-from reverie.http import faults
 from reverie.http.bodies import Line
-from reverie.http.faults import Fault, Refusal
+from reverie.http.faults import Refusal
 from reverie.http.limits import check_depth
 from reverie.http.operation import plain
-from reverie.memory_graph.errors import InputError, InvalidTextError, ReverieError
+from reverie.http.streaming import event
+from reverie.memory_graph.errors import InputError, InvalidTextError
 from reverie.memory_graph.ids import check_key
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ BATCH_LINES = 64
 MAX_BAD = 100  # bad lines that one event names; all are counted
 LOOK_EVERY_S = 0.5  # for extraction
 MAX_WATCHED = 10_000  # users whose extraction is waited for
-
-log = structlog.get_logger(__name__)
 
 
 class Bad(msgspec.Struct, frozen=True):
@@ -93,30 +90,22 @@ class Ingestion:
         self._lines = self._stored = self._skipped = 0
         self._users: dict[str, None] = {}
 
-    async def events(self) -> AsyncIterator[bytes]:
-        """Yield the events, storing a batch before each; never raises."""
-        try:
-            with self._file:
-                self._file.seek(0)
-                yield _event("begin", Begin(self._id, self._of_bytes))
-                is_last = False
-                while not is_last:
-                    self._state.require_open()
-                    batch = await self._run(self._store_next)
-                    is_last = batch.is_last
-                    if batch.lines:
-                        yield _event("progress", self._progress(batch.bad), self._batch)
-                if self._call.query.wait and self._call.query.infer:
-                    async for pending in self._waited():
-                        yield _event("extracting", Extracting(pending))
-                yield _event("result", self._progress([]))
-        except Refusal as refusal:
-            yield _event("error", refusal.fault)
-        except ReverieError as exc:
-            yield _event("error", faults.as_refusal(exc)[1])
-        except Exception as exc:  # noqa: BLE001 (the stream has an end that says so)
-            log.error("a fault", operation="ingest", kind=type(exc).__name__)
-            yield _event("error", Fault("InternalError", "a fault of reverie"))
+    async def events(self) -> AsyncGenerator[bytes]:
+        """Yield the events, storing a batch before each; raises what ends it early."""
+        with self._file:
+            self._file.seek(0)
+            yield event("begin", Begin(self._id, self._of_bytes))
+            is_last = False
+            while not is_last:
+                self._state.require_open()
+                batch = await self._run(self._store_next)
+                is_last = batch.is_last
+                if batch.lines:
+                    yield event("progress", self._progress(batch.bad), self._batch)
+            if self._call.query.wait and self._call.query.infer:
+                async for pending in self._waited():
+                    yield event("extracting", Extracting(pending))
+            yield event("result", self._progress([]))
 
     async def _run(self, work: Any) -> Any:
         return await self._state.slow.run(work, self._state.settings.slow_timeout_s)
@@ -222,17 +211,3 @@ class Ingestion:
             max_bytes=self._call.runtime.config.max_text_bytes,
         )
         return user, turn
-
-
-def _event(name: str, data: object, number: int | None = None) -> bytes:
-    """Return a server-sent event; JSON has no line breaks of its own."""
-    numbered = b"" if number is None else f"id: {number}\n".encode()
-    return (
-        b"event: "
-        + name.encode()
-        + b"\n"
-        + numbered
-        + b"data: "
-        + msgspec.json.encode(data)
-        + b"\n\n"
-    )

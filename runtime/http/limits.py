@@ -8,8 +8,12 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from reverie.http.faults import RETRY_AFTER_S, Refusal
+
+if TYPE_CHECKING:
+    from reverie.http.settings import HttpSettings
 
 MAX_BUCKETS = 10_000
 _MARKS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
@@ -96,6 +100,34 @@ async def chunks(stream: AsyncIterator[bytes], most: int, timeout_s: float) -> A
             raise too_large(most)
         if part:
             yield part
+
+
+async def whole(
+    stream: AsyncIterator[bytes], length: str | None, settings: HttpSettings, held: Held
+) -> bytes:
+    """Return a body within the bounds of the settings, counted in `held`.
+
+    Args:
+        stream: its parts.
+        length: what the header Content-Length says.
+        settings: how large it may be, and how long it may take.
+        held: all bodies in memory.
+
+    Raises:
+        Refusal: it is too large, or not there in time; nothing is counted then.
+    """
+    declared_size(length, settings.max_body_bytes)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in chunks(stream, settings.max_body_bytes, settings.body_timeout_s):
+            held.add(len(part))
+            size += len(part)
+            parts.append(part)
+    except BaseException:
+        held.drop(size)
+        raise
+    return b"".join(parts)
 
 
 class Rates:

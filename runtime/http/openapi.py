@@ -11,17 +11,16 @@ from typing import Any
 
 import msgspec
 
-from reverie.http import answers as a, ingesting
+from reverie.http import answers as a
+from reverie.http.admission import JSON
 from reverie.http.bodies import Body
 from reverie.http.faults import Fault, codes, meaning
-from reverie.http.operation import Operation
-from reverie.http.state import JSON
+from reverie.http.operation import MEDIA, Operation
 
 _REF = "#/components/schemas/{name}"
 _EVERY = "MalformedRequest Unauthenticated Forbidden ForeignOrigin UnknownRoute MisdirectedHost"
 _EVERY += " TooManyRequests Draining"
 _OF_BODY = "RequestTimeout BodyTooLarge UnsupportedMediaType"
-_MEDIA = {"json": JSON, "lines": "application/x-ndjson", "file": "application/octet-stream"}
 _TEXT = """\
 Long-term memory for agents and game characters. Every operation of the library, over HTTP.
 
@@ -29,17 +28,24 @@ Ids stand percent-encoded in paths, a slash as %2F. Times are seconds on the wor
 8601. A write is acknowledged when it is on disk; sent again with the same `Idempotency-Key`, it has
 one effect and the first answer. Every error has a stable code in `error`."""
 
+_ONCE = "The same again with the same key has one effect, and the first answer; another request "
+_ONCE += "with it is refused."
+_REPEATABLE = "Taken, but not needed: the same again changes nothing more, with any key."
+
 Json = dict[str, Any]
 
-_EVENT: Json = {
-    "type": "object",
-    "properties": {
-        "event": {"enum": ["begin", "progress", "extracting", "result", "error"]},
-        "data": {"type": "string", "contentMediaType": JSON},
-        "id": {"type": "string"},
-    },
-    "required": ["event", "data"],
-}
+
+def _event(names: Sequence[str]) -> Json:
+    """Return the schema of a server-sent event."""
+    return {
+        "type": "object",
+        "properties": {
+            "event": {"enum": list(names)},
+            "data": {"type": "string", "contentMediaType": JSON},
+            "id": {"type": "string"},
+        },
+        "required": ["event", "data"],
+    }
 
 
 def describe(operations: Sequence[Operation], *, needs_keys: bool) -> Json:
@@ -53,7 +59,7 @@ class _Description:
         bodies = [op.body for op in operations if op.takes == "json"]
         given = [op.answer for op in operations if op.answer is not None]
         probes = [a.Alive, a.Ready, Fault]
-        events = [ingesting.Begin, ingesting.Progress, ingesting.Extracting]
+        events = [kind for op in operations for kind in op.events.values()]
         types = list(dict.fromkeys([*bodies, *given, *probes, *events]))
         found, self._schemas = msgspec.json.schema_components(types, ref_template=_REF)
         self._schema_of = dict(zip(types, found, strict=True))
@@ -111,7 +117,7 @@ class _Description:
                 content["examples"] = {
                     name: {"value": example.body} for name, example in op.examples.items()
                 }
-            found["requestBody"] = {"required": True, "content": {_MEDIA[op.takes]: content}}
+            found["requestBody"] = {"required": True, "content": {MEDIA[op.takes]: content}}
         return found
 
     def _parameters(self, op: Operation) -> list[Json]:
@@ -137,8 +143,7 @@ class _Description:
                     "name": "Idempotency-Key",
                     "in": "header",
                     "required": False,
-                    "description": "The same again with the same key has one effect, and the first "
-                    "answer; another request with it is refused.",
+                    "description": _REPEATABLE if op.is_repeatable else _ONCE,
                     "schema": {
                         "type": "string",
                         "minLength": 1,
@@ -171,9 +176,10 @@ class _Description:
     def _answers(self, op: Operation) -> Json:
         content: Json = {}
         if op.gives == "events":
-            content["text/event-stream"] = {"schema": _EVENT}
-            told = "Server-sent events: begin, progress, extracting, result, error. Their data is "
-            told += "JSON: Begin, Progress, Extracting, Progress, Fault of the schemas."
+            content["text/event-stream"] = {"schema": _event(list(op.events))}
+            kinds = ", ".join(kind.__name__ for kind in op.events.values())
+            told = f"Server-sent events: {', '.join(op.events)}. Their data is "
+            told += f"JSON: {kinds} of the schemas."
         elif op.gives == "file":
             content["application/octet-stream"] = {}
             told = "The file."
@@ -181,7 +187,8 @@ class _Description:
             content[JSON] = {"schema": self._schema_of[op.answer]}
             told = "Done."
         found: Json = {"200": {"description": told, "content": content}}
-        refusals = _EVERY.split() + ([] if op.takes == "nothing" else _OF_BODY.split())
+        refusals = [*_EVERY.split(), *op.refusals]
+        refusals += [] if op.takes == "nothing" else _OF_BODY.split()
         for status, names in codes(op.kinds_of_error, refusals).items():
             found[str(status)] = {"$ref": self._fault(status, names)}
         return found

@@ -6,11 +6,12 @@ the tests walk through them; nothing about an operation is said twice.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from reverie.http.admission import JSON
 from reverie.http.faults import Refusal
 from reverie.http.keys import Key, Role
 from reverie.memory_graph import errors as e
@@ -31,6 +32,7 @@ Takes: TypeAlias = Literal["json", "lines", "file", "nothing"]
 Gives: TypeAlias = Literal["json", "events", "file"]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
+MEDIA = {"json": JSON, "lines": "application/x-ndjson", "file": "application/octet-stream"}
 WORLD = "/v1/worlds/{world}"
 USER = "/v1/worlds/{world}/users/{user}"
 
@@ -52,6 +54,29 @@ class Call(NamedTuple):
     body: Any = None
     query: Any = None
     request_id: str | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The fields of the body, or else of the query, that were given."""
+        return plain(self.query if self.body is None else self.body)
+
+    @property
+    def once(self) -> dict[str, Any]:
+        """`given`, and the request id: what a write takes."""
+        return self.given | {"request_id": self.request_id}
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """`given`, but for which page."""
+        return {k: v for k, v in self.given.items() if k not in {"limit", "cursor"}}
+
+    def page(self, items: Iterable[object]) -> dict[str, Any]:
+        """Return the page of a list that is asked for; raises InvalidLimitError."""
+        return page(list(items), self.query.limit, self.query.cursor)
+
+    def names(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the page of a sorted list of names that is asked for."""
+        return names_after(names, self.query.limit, self.query.cursor)
 
     @property
     def world(self) -> World:
@@ -107,8 +132,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         answer: type of the JSON that it gives.
         takes: what the body is.
         gives: what the answer is.
-        has_request_id: it takes the header Idempotency-Key.
+        has_request_id: it takes the header Idempotency-Key; so does every operation that writes.
+        is_repeatable: the header is taken and nothing kept, for the same again has no effect.
         errors: groups of errors that it may answer beside those that every one may.
+        refusals: codes of HTTP that it may answer beside those that every one may.
+        events: with `gives` "events", what their data is, by their name.
         is_slow: it may take minutes.
         examples: requests by the name of their language.
         summary: one line of what it does.
@@ -130,7 +158,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     takes: Takes = "nothing"
     gives: Gives = "json"
     has_request_id: bool = False
+    is_repeatable: bool = False
     errors: tuple[type[ReverieError], ...] = ()
+    refusals: tuple[str, ...] = ()
+    events: Mapping[str, Any] = {}
     is_slow: bool = False
     examples: Mapping[str, Example] = {}
     summary: str = ""
@@ -174,6 +205,7 @@ class Table:
             names = (serves,) if isinstance(serves, str) else tuple(serves)
             if more.get("body") is not None:
                 more.setdefault("takes", "json")
+            more.setdefault("has_request_id", role != "read" and method != "GET")
             more["raw" if more.pop("is_raw", False) else "run"] = run
             self.operations.append(
                 Operation(

@@ -9,10 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from reverie.http import answers as a, faults
+from reverie.http.admission import JSON, refused
 from reverie.http.faults import Refusal
 from reverie.http.metrics import CONTENT_TYPE
 from reverie.http.operation import require
-from reverie.http.state import JSON, KEY, NOTE, State, refused
+from reverie.http.state import KEY, NOTE, State
 from reverie.memory_graph.errors import ReverieError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from reverie.actors.limits import Tended
 from reverie.diffing import WorldDiff
 from reverie.http import answers as a, bodies as b
 from reverie.http.examples import both, queries
-from reverie.http.operation import USER, WORLD, Call, Table, names_after, page, plain
+from reverie.http.operation import USER, WORLD, Call, Table
 from reverie.memory_graph.errors import NotFoundError
 from reverie.models.usage import UsageRow
 from reverie.results import Checkpoint, RuntimeStats
@@ -34,7 +34,7 @@ NEW = ({"world": "another town"}, {"world": "另一个小镇"})
 )
 def list_checkpoints(call: Call) -> Any:
     """Return the save slots of the world, in the order of their times."""
-    return page(call.world.checkpoints(), call.query.limit, call.query.cursor)
+    return call.page(call.world.checkpoints())
 
 
 @slots.add(
@@ -49,7 +49,7 @@ def list_checkpoints(call: Call) -> Any:
 )
 def make_checkpoint(call: Call) -> a.Count:
     """Save the world under a tag; returns the number of users."""
-    return a.Count(call.world.checkpoint(call.body.tag))
+    return a.Count(call.world.checkpoint(**call.once))
 
 
 @slots.add(
@@ -64,7 +64,7 @@ def make_checkpoint(call: Call) -> a.Count:
 )
 def rewind_world(call: Call) -> a.Count:
     """Put the world back to a tag; returns the number of users."""
-    return a.Count(call.world.rewind(call.ids["tag"]))
+    return a.Count(call.world.rewind(call.ids["tag"], **call.once))
 
 
 @slots.add(
@@ -82,7 +82,8 @@ def fork_world(call: Call) -> a.MadeWorld:
     """Make a new world of a tag. The key must be for the new world, too."""
     new = call.body.new_world
     call.require(new, "admin")
-    return a.MadeWorld(new, call.runtime.fork(call.ids["tag"], new, call.ids["world"]))
+    ids = call.ids
+    return a.MadeWorld(new, call.runtime.fork(ids["tag"], world=ids["world"], **call.once))
 
 
 @slots.add(
@@ -97,7 +98,7 @@ def fork_world(call: Call) -> a.MadeWorld:
 )
 def drop_checkpoint(call: Call) -> a.Done:
     """Give up a save slot, and the history that only it keeps."""
-    call.world.drop_checkpoint(call.ids["tag"])
+    call.world.drop_checkpoint(call.ids["tag"], **call.once)
     return a.Done()
 
 
@@ -117,7 +118,7 @@ def diff_world(call: Call) -> WorldDiff:
 
     `limit` is of each kind of difference of one user; all are counted.
     """
-    return call.world.diff(**plain(call.query))
+    return call.world.diff(**call.given)
 
 
 # -- worlds ------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def diff_world(call: Call) -> WorldDiff:
 def list_worlds(call: Call) -> Any:
     """Return the names of the worlds that the key is for, sorted."""
     found = [world for world in call.runtime.worlds() if call.key.reaches(world)]
-    return names_after(found, call.query.limit, call.query.cursor)
+    return call.names(found)
 
 
 @table.add(
@@ -145,6 +146,7 @@ def list_worlds(call: Call) -> Any:
     ("Runtime.create_world", "Runtime.world"),
     body=b.MakeWorld,
     answer=a.Done,
+    is_repeatable=True,
     examples=both({"embedder": "standin"}, path=NEW),
 )
 def create_world(call: Call) -> a.Done:
@@ -165,7 +167,7 @@ def create_world(call: Call) -> a.Done:
 )
 def tend(call: Call) -> dict[str, Tended]:
     """Carry out what time has brought: times to live, weights, budgets, summaries of what faded."""
-    return call.world.tend(**plain(call.body))
+    return call.world.tend(**call.once)
 
 
 @table.add(
@@ -183,7 +185,7 @@ def reembed(call: Call) -> a.Count:
 
     Run it while nothing is written to the world.
     """
-    return a.Count(call.runtime.reembed(call.world.name, embedder=call.body.embedder))
+    return a.Count(call.runtime.reembed(call.world.name, **call.once))
 
 
 @table.add(
@@ -197,8 +199,7 @@ def reembed(call: Call) -> a.Count:
 )
 def quarantined(call: Call) -> Any:
     """Return the turns whose extraction failed twice, by user, with the errors."""
-    found = call.runtime.quarantined(call.world.name)
-    return page(found, call.query.limit, call.query.cursor)
+    return call.page(call.runtime.quarantined(call.world.name))
 
 
 @table.add(
@@ -214,8 +215,7 @@ def quarantined(call: Call) -> Any:
 def retry_quarantined(call: Call) -> a.Count:
     """Give quarantined turns another chance; returns how many there are."""
     ids = call.ids
-    fields = plain(call.body)
-    return a.Count(call.runtime.retry_quarantined(ids["user"], ids["world"], **fields))
+    return a.Count(call.runtime.retry_quarantined(ids["user"], ids["world"], **call.once))
 
 
 @table.add(
@@ -231,8 +231,7 @@ def retry_quarantined(call: Call) -> a.Count:
 def drop_quarantined(call: Call) -> a.Count:
     """Give quarantined turns up: they stay messages, and no memories are made of them."""
     ids = call.ids
-    fields = plain(call.body)
-    return a.Count(call.runtime.drop_quarantined(ids["user"], ids["world"], **fields))
+    return a.Count(call.runtime.drop_quarantined(ids["user"], ids["world"], **call.once))
 
 
 # -- the whole data folder ---------------------------------------------------------------
@@ -275,6 +274,7 @@ def check(call: Call) -> a.Lines:
     "Runtime.flush",
     is_of_folder=True,
     answer=a.Done,
+    is_repeatable=True,
     is_slow=True,
     examples=both(),
 )
@@ -292,6 +292,7 @@ def flush(call: Call) -> a.Done:
     is_of_folder=True,
     body=b.Drain,
     answer=a.Done,
+    is_repeatable=True,
     is_slow=True,
     examples=both({"timeout_s": 30.0}),
 )
@@ -313,4 +314,4 @@ def drain(call: Call) -> a.Done:
 )
 def usage(call: Call) -> Any:
     """Return what calls of the language model have cost in all worlds, by user and purpose."""
-    return page(call.runtime.usage(), call.query.limit, call.query.cursor)
+    return call.page(call.runtime.usage())

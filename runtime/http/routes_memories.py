@@ -11,7 +11,7 @@ from reverie.http import answers as a, bodies as b
 from reverie.http.examples import both
 from reverie.http.faults import Refusal
 from reverie.http.limits import check_depth
-from reverie.http.operation import USER, Call, Table, page, plain
+from reverie.http.operation import USER, Call, Table
 from reverie.memory_graph.drafts import Kept
 from reverie.memory_graph.errors import FilterError, NotFoundError
 from reverie.memory_graph.views import Item
@@ -34,7 +34,6 @@ def waits(call: Call) -> bool:
     "User.add",
     body=b.Add,
     answer=AddResult,
-    has_request_id=True,
     examples=both(
         {"messages": [{"text": "I moved to Oslo last week.", "id": "t1"}], "session": "s1"},
         {"messages": [{"text": "我上周搬到了奥斯陆。", "id": "t1"}], "session": "s1"},
@@ -46,7 +45,7 @@ def add_messages(call: Call) -> AddResult:
     The turns are on disk when this answers, all of them or none. Extraction goes on in the
     background and survives a crash; with `wait` the answer comes after it.
     """
-    return call.user.add(**plain(call.body), request_id=call.request_id)
+    return call.user.add(**call.once)
 
 
 @table.add(
@@ -56,7 +55,6 @@ def add_messages(call: Call) -> AddResult:
     "User.remember",
     body=b.Remember,
     answer=Kept,
-    has_request_id=True,
     errors=(NotFoundError,),
     examples=both(
         {"text": "Ana is allergic to nuts.", "kind": "fact", "tags": ["health"]},
@@ -69,7 +67,7 @@ def remember(call: Call) -> Kept:
     The same text as an active memory is not kept twice: the answer is a NOOP with the id of the
     first.
     """
-    return call.user.remember(**plain(call.body), request_id=call.request_id)
+    return call.user.remember(**call.once)
 
 
 @table.add(
@@ -83,7 +81,7 @@ def remember(call: Call) -> Kept:
 )
 def list_memories(call: Call) -> ItemPage:
     """Return one page of what is kept, in order of recording, with the total of all pages."""
-    fields: dict[str, Any] = plain(call.query)
+    fields = call.given
     if "filters" in fields:
         fields["filters"] = _filters(fields["filters"])
     return call.user.list(**fields)
@@ -121,7 +119,6 @@ def get_item(call: Call) -> Item:
     "User.update",
     body=b.Update,
     answer=Item,
-    has_request_id=True,
     errors=(NotFoundError,),
     examples=both({"text": "Ana's sister lives in Bergen."}, {"text": "安娜的姐姐住在卑尔根。"}),
 )
@@ -131,7 +128,7 @@ def update_memory(call: Call) -> Item:
     A new text makes a new memory that supersedes the old one, which stays in the history;
     attributes are changed in place.
     """
-    return call.user.update(call.ids["item"], **plain(call.body), request_id=call.request_id)
+    return call.user.update(call.ids["item"], **call.once)
 
 
 @table.add(
@@ -141,7 +138,6 @@ def update_memory(call: Call) -> Item:
     "User.delete",
     query=b.Reason,
     answer=a.Ended,
-    has_request_id=True,
     errors=(NotFoundError,),
     examples=both(query={"reason": "wrong 错了"}),
 )
@@ -150,8 +146,7 @@ def delete_memory(call: Call) -> a.Ended:
 
     To remove bytes from the disk, forget the user.
     """
-    fields = plain(call.query)
-    return a.Ended(call.user.delete(call.ids["item"], **fields, request_id=call.request_id))
+    return a.Ended(call.user.delete(call.ids["item"], **call.once))
 
 
 @table.add(
@@ -161,14 +156,12 @@ def delete_memory(call: Call) -> a.Ended:
     "User.archive",
     body=b.Reason,
     answer=a.Ended,
-    has_request_id=True,
     errors=(NotFoundError,),
     examples=both({"reason": "no longer of use"}, {"reason": "不再需要"}),
 )
 def archive_memory(call: Call) -> a.Ended:
     """Put a memory away: it answers only with `include_archived`."""
-    fields = plain(call.body)
-    return a.Ended(call.user.archive(call.ids["item"], **fields, request_id=call.request_id))
+    return a.Ended(call.user.archive(call.ids["item"], **call.once))
 
 
 @table.add(
@@ -178,13 +171,12 @@ def archive_memory(call: Call) -> a.Ended:
     "User.restore",
     body=b.Reason,
     answer=Item,
-    has_request_id=True,
     errors=(NotFoundError,),
     examples=both({"reason": "it was right"}, {"reason": "原来是对的"}),
 )
 def restore_memory(call: Call) -> Item:
     """Make an ended or archived memory active again; what replaced it is retired."""
-    return call.user.restore(call.ids["item"], **plain(call.body), request_id=call.request_id)
+    return call.user.restore(call.ids["item"], **call.once)
 
 
 @table.add(
@@ -199,8 +191,7 @@ def restore_memory(call: Call) -> Item:
 )
 def memory_history(call: Call) -> Any:
     """Return everything that a memory replaced and that replaced it, oldest first."""
-    found = list(call.user.history(call.ids["item"]))
-    return page(found, call.query.limit, call.query.cursor)
+    return call.page(call.user.history(call.ids["item"]))
 
 
 @table.add(
@@ -210,7 +201,6 @@ def memory_history(call: Call) -> Any:
     "User.observe",
     body=b.Observe,
     answer=Kept,
-    has_request_id=True,
     examples=both(
         {"event": "Tom apologised.", "participants": ["Tom"], "told_by": "the baker"},
         {"event": "汤姆道了歉。", "participants": ["汤姆"], "told_by": "面包师"},
@@ -218,7 +208,7 @@ def memory_history(call: Call) -> Any:
 )
 def observe(call: Call) -> Kept:
     """Keep an event that this user saw, or was told of, verbatim."""
-    return call.user.observe(**plain(call.body), request_id=call.request_id)
+    return call.user.observe(**call.once)
 
 
 @table.add(
@@ -228,7 +218,6 @@ def observe(call: Call) -> Kept:
     "User.relate",
     body=b.Relate,
     answer=a.Related,
-    has_request_id=True,
     examples=both(
         {"head": "user", "predicate": "works_at", "tail": "Oslo Lab", "functional": True},
         {"head": "user", "predicate": "works_at", "tail": "奥斯陆实验室", "functional": True},
@@ -236,7 +225,7 @@ def observe(call: Call) -> Kept:
 )
 def relate(call: Call) -> a.Related:
     """Add a typed triple; "user" is the owner of the memory."""
-    return a.Related(call.user.relate(**plain(call.body), request_id=call.request_id))
+    return a.Related(call.user.relate(**call.once))
 
 
 @table.add(
@@ -246,6 +235,7 @@ def relate(call: Call) -> a.Related:
     "User.mask",
     body=b.Words,
     answer=a.Words,
+    is_repeatable=True,
     examples=both({"text": "Write to ana@example.org."}, {"text": "请写信到 ana@example.org。"}),
 )
 def mask(call: Call) -> a.Words:
@@ -260,6 +250,7 @@ def mask(call: Call) -> a.Words:
     "User.unmask",
     body=b.Words,
     answer=a.Words,
+    has_request_id=False,
     examples=both({"text": "Write to [EMAIL_1]."}, {"text": "请写信到 [EMAIL_1]。"}),
 )
 def unmask(call: Call) -> a.Words:

@@ -9,7 +9,7 @@ from reverie.cypher import QueryResult
 from reverie.door import MAX_LIMIT
 from reverie.http import answers as a, bodies as b
 from reverie.http.examples import both, queries
-from reverie.http.operation import USER, Call, Table, page, plain
+from reverie.http.operation import USER, Call, Table
 from reverie.memory_graph.audit import AuditPage
 from reverie.memory_graph.context import Context
 from reverie.memory_graph.errors import NotFoundError
@@ -18,11 +18,6 @@ from reverie.memory_graph.why import Explanation
 from reverie.results import ConversationSummary
 
 table = Table("reading")
-
-
-def _options(body: object, *others: str) -> dict[str, Any]:
-    fields = plain(body)
-    return {name: value for name, value in fields.items() if name not in others}
 
 
 @table.add(
@@ -39,7 +34,7 @@ def _options(body: object, *others: str) -> dict[str, Any]:
 )
 def search(call: Call) -> a.Hits:
     """Return what answers a question, best first, each hit with its reasons."""
-    return a.Hits(call.user.search(call.body.question, **_options(call.body, "question")))
+    return a.Hits(call.user.search(**call.given))
 
 
 @table.add(
@@ -56,7 +51,7 @@ def nearest(call: Call) -> a.NearOnes:
 
     `search` ranks better; this is for comparing, and for thresholds on a cosine.
     """
-    return a.NearOnes(call.user.nearest(call.body.question, **_options(call.body, "question")))
+    return a.NearOnes(call.user.nearest(**call.given))
 
 
 @table.add(
@@ -73,8 +68,7 @@ def nearest(call: Call) -> a.NearOnes:
 )
 def why(call: Call) -> Explanation:
     """Return why a memory, message or summary does or does not come up for a question."""
-    body = call.body
-    return call.user.why(body.question, body.item_id, **_options(body, "question", "item_id"))
+    return call.user.why(**call.given)
 
 
 @table.add(
@@ -103,7 +97,7 @@ def query(call: Call) -> QueryResult:
 
     It needs the extra "cypher" on the server.
     """
-    return call.user.query(**plain(call.body))
+    return call.user.query(**call.given)
 
 
 @table.add(
@@ -120,7 +114,7 @@ def query(call: Call) -> QueryResult:
 )
 def context(call: Call) -> Context:
     """Return a block of text for a prompt: the best hits that fit in a budget of tokens."""
-    return call.user.context(call.body.question, **_options(call.body, "question"))
+    return call.user.context(**call.given)
 
 
 @table.add(
@@ -136,7 +130,7 @@ def context(call: Call) -> Context:
 )
 def conversation_summary(call: Call) -> ConversationSummary:
     """Return what was said lately, or of a topic: a summary that is made now, and not kept."""
-    return call.user.get_conversation_summary(**plain(call.body))
+    return call.user.get_conversation_summary(**call.given)
 
 
 @table.add(
@@ -145,6 +139,7 @@ def conversation_summary(call: Call) -> ConversationSummary:
     "write",
     "User.summarise",
     answer=a.Items,
+    is_repeatable=True,
     is_slow=True,
     examples=both(),
 )
@@ -165,7 +160,7 @@ def summarise_user(call: Call) -> a.Items:
 )
 def reflect_user(call: Call) -> a.Insights:
     """Draw insights from what this user gathered since the last reflection, if that is enough."""
-    return a.Insights(list(call.user.reflect(**plain(call.body))))
+    return a.Insights(call.user.reflect(**call.once))
 
 
 @table.add(
@@ -182,9 +177,9 @@ def entities(call: Call) -> Any:
 
     Pages reach the first 10,000; `total` counts all.
     """
-    user, query = call.user, call.query
-    found = page(list(user.entities(query.name, limit=MAX_LIMIT)), query.limit, query.cursor)
-    if found["total"] == MAX_LIMIT and query.name is None:
+    user, name = call.user, call.query.name
+    found = call.page(user.entities(name, limit=MAX_LIMIT))
+    if found["total"] == MAX_LIMIT and name is None:
         found["total"] = max(found["total"], user.stats().entities)
     return found
 
@@ -201,7 +196,7 @@ def entities(call: Call) -> Any:
 )
 def neighbors(call: Call) -> Neighborhood:
     """Return an entity's relations, what it is seen with, and where it is mentioned."""
-    return call.user.neighbors(**plain(call.query))
+    return call.user.neighbors(**call.given)
 
 
 @table.add(
@@ -215,7 +210,7 @@ def neighbors(call: Call) -> Neighborhood:
 )
 def audit(call: Call) -> AuditPage:
     """Return what became of the memories that no longer answer: one page, oldest first."""
-    return call.user.audit(limit=call.query.limit, cursor=call.query.cursor)
+    return call.user.audit(**call.given)
 
 
 @table.add("GET", f"{USER}/stats", "read", "User.stats", answer=UserStats, examples=both())

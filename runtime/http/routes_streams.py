@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from reverie.http import answers as a, bodies as b, spool
+from reverie.http import answers as a, bodies as b, ingesting, spool, streaming
+from reverie.http.admission import JSON
 from reverie.http.examples import both
+from reverie.http.faults import Fault
 from reverie.http.ingesting import Ingestion
-from reverie.http.operation import USER, WORLD, Call, Table, plain
-from reverie.http.state import JSON
+from reverie.http.operation import USER, WORLD, Call, Table
 from reverie.memory_graph.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 table = Table("files and streams")
 FILE = "application/octet-stream"
-EVENTS = "text/event-stream"
 NEW = ({"world": "brought town"}, {"world": "带来的小镇"})
 
 
@@ -37,7 +37,13 @@ NEW = ({"world": "brought town"}, {"world": "带来的小镇"})
     query=b.Ingest,
     takes="lines",
     gives="events",
-    has_request_id=True,
+    events={
+        "begin": ingesting.Begin,
+        "progress": ingesting.Progress,
+        "extracting": ingesting.Extracting,
+        "result": ingesting.Progress,
+        "error": Fault,
+    },
     is_slow=True,
     examples=both(
         '{"user": "ana", "text": "I live in Berlin."}\n{"user": "bo", "text": "I like tea."}\n',
@@ -60,7 +66,7 @@ async def ingest(state: State, request: Request, call: Call) -> Response:
         file.close()
         raise
     work = Ingestion(state, call, file, size)
-    return StreamingResponse(work.events(), media_type=EVENTS)
+    return streaming.answer(streaming.ending("ingest", work.events()))
 
 
 @table.add(
@@ -76,7 +82,7 @@ async def ingest(state: State, request: Request, call: Call) -> Response:
 )
 async def user_graph(state: State, _request: Request, call: Call) -> Response:
     """Return this user's graph as GraphML or as node-link JSON, for Gephi, yEd and NetworkX."""
-    fields = plain(call.query)
+    fields = call.given
     # One of two words, never a path: `export_graph` would write a file.
     wanted: str = fields.pop("format")
 
@@ -104,7 +110,7 @@ async def export_user(state: State, _request: Request, call: Call) -> Response:
     def written() -> IO[bytes]:
         with spool.named_folder() as folder:
             path = folder / "user.zip"
-            call.user.export(path, **plain(call.query))
+            call.user.export(path, **call.given)
             return path.open("rb")
 
     return await _file(state, written)
@@ -131,7 +137,7 @@ async def export_world(state: State, _request: Request, call: Call) -> Response:
     def written() -> IO[bytes]:
         with spool.named_folder() as folder:
             path = folder / "world.reverie"
-            call.world.export(path, **plain(call.query))
+            call.world.export(path, **call.given)
             return path.open("rb")  # it stays readable when its name is gone
 
     return await _file(state, written)
@@ -163,7 +169,7 @@ async def import_world(state: State, request: Request, call: Call) -> Response:
             await spool.receive(state, request, file)
 
         def made() -> Any:
-            world = call.runtime.import_world(path, call.ids["world"])
+            world = call.runtime.import_world(path, call.ids["world"], **call.once)
             return a.MadeWorld(world.name, len(call.runtime.users(world.name)))
 
         answer = await state.slow.run(made, state.settings.slow_timeout_s)

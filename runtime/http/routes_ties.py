@@ -6,7 +6,7 @@ from typing import Any
 
 from reverie.http import answers as a, bodies as b
 from reverie.http.examples import both
-from reverie.http.operation import USER, WORLD, Call, Table, names_after, page, plain
+from reverie.http.operation import USER, WORLD, Call, Table
 from reverie.lifecycle import Burial
 from reverie.memory_graph.errors import NotFoundError
 from reverie.memory_graph.nodes import Dimension
@@ -28,12 +28,6 @@ def _dimensions(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _bounds(call: Call) -> dict[str, Any]:
-    fields = plain(call.query)
-    del fields["limit"], fields["cursor"]
-    return fields
-
-
 # -- one user's --------------------------------------------------------------------------
 
 
@@ -48,8 +42,7 @@ def _bounds(call: Call) -> dict[str, Any]:
 )
 def relationships(call: Call) -> Any:
     """Return how this user stands to everybody, the highest values first."""
-    found = call.user.relationships.list(**_bounds(call))
-    return page(found, call.query.limit, call.query.cursor)
+    return call.page(call.user.relationships.list(**call.asked))
 
 
 @table.add(
@@ -63,8 +56,7 @@ def relationships(call: Call) -> Any:
 )
 def relationships_towards(call: Call) -> Any:
     """Return how all users of the world stand to this one, the highest values first."""
-    found = call.user.relationships.towards(**_bounds(call))
-    return page(found, call.query.limit, call.query.cursor)
+    return call.page(call.user.relationships.towards(**call.asked))
 
 
 @table.add(
@@ -78,7 +70,7 @@ def relationships_towards(call: Call) -> Any:
 )
 def relationship(call: Call) -> a.Values:
     """Return the value of every dimension towards another, strangers among them."""
-    return a.Values(call.user.relationships.of(call.ids["other"], **plain(call.query)))
+    return a.Values(call.user.relationships.of(call.ids["other"], **call.given))
 
 
 @table.add(
@@ -88,7 +80,6 @@ def relationship(call: Call) -> a.Values:
     "Relationships.move",
     body=b.Move,
     answer=a.Values,
-    has_request_id=True,
     errors=(NotFoundError,),
     examples=both(
         {"by": {"trust": 0.2, "fear": -0.1}, "reason": "he mended the roof"},
@@ -97,9 +88,8 @@ def relationship(call: Call) -> a.Values:
 )
 def move_relationship(call: Call) -> a.Values:
     """Add to how this user stands to another, and return the new values."""
-    fields = _dimensions(plain(call.body))
-    move = call.user.relationships.move
-    return a.Values(move(call.ids["other"], **fields, request_id=call.request_id))
+    fields = _dimensions(call.once)
+    return a.Values(call.user.relationships.move(call.ids["other"], **fields))
 
 
 @table.add(
@@ -113,8 +103,7 @@ def move_relationship(call: Call) -> a.Values:
 )
 def relationship_history(call: Call) -> Any:
     """Return the last moves of a relationship, oldest first; 32 are kept."""
-    found = list(call.user.relationships.history(call.ids["other"]))
-    return page(found, call.query.limit, call.query.cursor)
+    return call.page(call.user.relationships.history(call.ids["other"]))
 
 
 @table.add(
@@ -123,12 +112,11 @@ def relationship_history(call: Call) -> Any:
     "write",
     "Relationships.remove",
     answer=Untied,
-    has_request_id=True,
     examples=both(),
 )
 def remove_relationship(call: Call) -> Untied:
     """Remove for good what ties this user to another; memories stay."""
-    return call.user.relationships.remove(call.ids["other"], request_id=call.request_id)
+    return call.user.relationships.remove(call.ids["other"], **call.once)
 
 
 # -- of a whole world --------------------------------------------------------------------
@@ -145,8 +133,7 @@ def remove_relationship(call: Call) -> Untied:
 )
 def world_relationships(call: Call) -> Any:
     """Return how all users of the world stand to others, the highest values first."""
-    found = call.world.relationships(**_bounds(call))
-    return page(found, call.query.limit, call.query.cursor)
+    return call.page(call.world.relationships(**call.asked))
 
 
 @table.add(
@@ -164,8 +151,9 @@ def world_relationships(call: Call) -> Any:
 )
 def move_many(call: Call) -> a.ManyValues:
     """Move many relationships of the users of this world, in order."""
-    moves = [_dimensions(move) for move in plain(call.body)["moves"]]
-    return a.ManyValues(call.world.move_many(moves))
+    fields = call.once
+    moves = [_dimensions(move) for move in fields.pop("moves")]
+    return a.ManyValues(call.world.move_many(moves, **fields))
 
 
 @table.add(
@@ -175,11 +163,12 @@ def move_many(call: Call) -> a.ManyValues:
     "World.declare",
     body=b.Declare,
     answer=a.Done,
+    is_repeatable=True,
     examples=both({"dimensions": {"honour": {"low": 0.0, "high": 10.0, "rest": 5.0}}}),
 )
 def declare(call: Call) -> a.Done:
     """Say what dimensions of relationships are in this world, until the server ends."""
-    call.world.declare(**_dimensions(plain(call.body))["dimensions"])
+    call.world.declare(**_dimensions(call.given)["dimensions"])
     return a.Done()
 
 
@@ -206,7 +195,6 @@ def get_profile(call: Call) -> Profile | None:
     "User.set_profile",
     body=b.SetProfile,
     answer=a.Changed,
-    has_request_id=True,
     examples=both(
         {"profile": {"name": "guard", "memories": 500}},
         {"profile": {"name": "守卫", "memories": 500}},
@@ -214,9 +202,8 @@ def get_profile(call: Call) -> Profile | None:
 )
 def set_profile(call: Call) -> a.Changed:
     """Limit what this user may keep and cost, from now on; null lifts all limits."""
-    given = plain(call.body)["profile"]
-    wanted = None if given is None else Profile(**given)
-    return a.Changed(call.user.set_profile(wanted, request_id=call.request_id))
+    fields = call.once
+    return a.Changed(call.user.set_profile(_profile(fields.pop("profile")), **fields))
 
 
 @users.add(
@@ -233,9 +220,13 @@ def set_profile(call: Call) -> a.Changed:
 )
 def set_profiles(call: Call) -> a.Count:
     """Set the limits of many users; everything is checked before anything is set."""
-    given = plain(call.body)["profiles"]
-    wanted = {u: None if fields is None else Profile(**fields) for u, fields in given.items()}
-    return a.Count(call.world.set_profiles(wanted))
+    fields = call.once
+    wanted = {user: _profile(given) for user, given in fields.pop("profiles").items()}
+    return a.Count(call.world.set_profiles(wanted, **fields))
+
+
+def _profile(given: dict[str, Any] | None) -> Profile | None:
+    return None if given is None else Profile(**given)
 
 
 @users.add(
@@ -249,9 +240,8 @@ def set_profiles(call: Call) -> a.Count:
 )
 def list_users(call: Call) -> Any:
     """Return the ids of the users, sorted; with `groups`, those of the memories of groups too."""
-    query, world = call.query, call.world
-    found = call.runtime.users(world.name) if query.groups else world.users()
-    return names_after(found, query.limit, query.cursor)
+    world = call.world
+    return call.names(call.runtime.users(world.name) if call.query.groups else world.users())
 
 
 @users.add(
@@ -266,9 +256,11 @@ def list_users(call: Call) -> Any:
 def forget_user(call: Call) -> ForgetReceipt:
     """Erase a user: rows, snapshots, checkpoints, index and traces, then look for remains.
 
-    The receipt says what was removed and what a search of the files found.
+    The receipt says what was removed and what a search of the files found. Of a user that is not
+    there it says that. Repeated with its Idempotency-Key, it gives the first receipt, and leaves
+    alone who has the id since.
     """
-    return call.user.forget()
+    return call.user.forget(**call.once)
 
 
 @users.add(
@@ -282,8 +274,12 @@ def forget_user(call: Call) -> ForgetReceipt:
     examples=both({"names": ["Ana"], "memories": False}, {"names": ["安娜"], "memories": False}),
 )
 def bury(call: Call) -> Burial:
-    """Erase a user for good, and every tie of the others to it."""
-    return call.world.bury(call.ids["user"], **plain(call.body))
+    """Erase a user for good, and every tie of the others to it.
+
+    Repeated with its Idempotency-Key, it gives the first receipt, and `others` is empty: what is
+    kept of a burial names nobody.
+    """
+    return call.world.bury(call.ids["user"], **call.once)
 
 
 @users.add(
@@ -297,8 +293,7 @@ def bury(call: Call) -> Burial:
 )
 def world_usage(call: Call) -> Any:
     """Return what calls of the language model have cost, by user and purpose, over all runs."""
-    found = call.runtime.usage(call.world.name)
-    return page(found, call.query.limit, call.query.cursor)
+    return call.page(call.runtime.usage(call.world.name))
 
 
 @users.add(
@@ -311,5 +306,5 @@ def world_usage(call: Call) -> Any:
 )
 def reset_usage(call: Call) -> a.Done:
     """Set a user's counters to nothing, and with them what is left of the budget."""
-    call.runtime.reset_usage(call.ids["user"], call.ids["world"])
+    call.runtime.reset_usage(call.ids["user"], call.ids["world"], **call.once)
     return a.Done()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from reverie.actors.answers import Knower
+from reverie.groups import Group
 from reverie.http import answers as a, bodies as b
 from reverie.http.examples import both
-from reverie.http.operation import WORLD, Call, Table, names_after, page, plain
+from reverie.http.operation import WORLD, Call, Table
 from reverie.memory_graph.drafts import Kept, MemoryDraft
 from reverie.memory_graph.errors import NotFoundError
 from reverie.results import AddResult, Observed
@@ -28,7 +29,6 @@ GROUP = f"{WORLD}/groups/{{group}}"
     "World.observe",
     body=b.WorldEvent,
     answer=Observed,
-    has_request_id=True,
     examples=both(
         {"text": "The player stole the amulet.", "witnesses": ["ana"], "place": "shrine"},
         {"text": "玩家偷走了护身符。", "witnesses": ["安娜"], "place": "神社"},
@@ -39,8 +39,7 @@ def observe_in_world(call: Call) -> Observed:
 
     All or none of them have it when this answers, also over a crash, and each once.
     """
-    fields = plain(call.body)
-    return call.world.observe(fields.pop("text"), **fields, request_id=call.request_id)
+    return call.world.observe(**call.once)
 
 
 @table.add(
@@ -58,9 +57,9 @@ def observe_in_world(call: Call) -> Observed:
 def observe_many(call: Call) -> list[Observed]:
     """Let several things happen, in order; all is stored or nothing.
 
-    Each event may have a request id of its own.
+    Each event may have a request id of its own; with an Idempotency-Key the others get one.
     """
-    return call.world.observe_many(plain(call.body)["events"])
+    return call.world.observe_many(**call.once)
 
 
 @table.add(
@@ -70,7 +69,6 @@ def observe_many(call: Call) -> list[Observed]:
     "World.tell",
     body=b.Tell,
     answer=Kept,
-    has_request_id=True,
     errors=(NotFoundError,),
     examples=both(
         {"speaker": "ana", "listener": "bo", "memory_id": "m1"},
@@ -79,7 +77,7 @@ def observe_many(call: Call) -> list[Observed]:
 )
 def tell(call: Call) -> Kept:
     """Let a user tell another what he remembers."""
-    return call.world.tell(**plain(call.body), request_id=call.request_id)
+    return call.world.tell(**call.once)
 
 
 @table.add(
@@ -97,7 +95,7 @@ def tell(call: Call) -> Kept:
 )
 def tell_many(call: Call) -> list[Kept]:
     """Let several things be told, all from what is known now."""
-    return call.world.tell_many(plain(call.body)["tellings"])
+    return call.world.tell_many(**call.once)
 
 
 @table.add(
@@ -111,7 +109,7 @@ def tell_many(call: Call) -> list[Kept]:
 )
 def who_knows(call: Call) -> Any:
     """Return who knows of an event and from whom, who saw it first."""
-    return page(call.world.who_knows(call.ids["event"]), call.query.limit, call.query.cursor)
+    return call.page(call.world.who_knows(call.ids["event"]))
 
 
 @table.add(
@@ -126,8 +124,7 @@ def who_knows(call: Call) -> Any:
 )
 def reflect_world(call: Call) -> a.InsightsOfWorld:
     """Draw insights for every user who has gathered enough."""
-    found = call.world.reflect(**plain(call.body))
-    return a.InsightsOfWorld({user_id: list(ids) for user_id, ids in found.items()})
+    return a.InsightsOfWorld(call.world.reflect(**call.once))
 
 
 @table.add(
@@ -136,6 +133,7 @@ def reflect_world(call: Call) -> a.InsightsOfWorld:
     "write",
     "Runtime.summarise",
     answer=a.Count,
+    is_repeatable=True,
     is_slow=True,
     examples=both(),
 )
@@ -153,6 +151,10 @@ def world_time(call: Call) -> a.Moment:
 # -- groups ------------------------------------------------------------------------------
 
 
+def _group(call: Call) -> Group:
+    return call.world.group(call.ids["group"])
+
+
 @groups.add(
     "GET",
     f"{WORLD}/groups",
@@ -167,7 +169,7 @@ def list_groups(call: Call) -> Any:
 
     The memory of a group is that of the user "group:NAME".
     """
-    return names_after(call.world.groups(), call.query.limit, call.query.cursor)
+    return call.names(call.world.groups())
 
 
 @groups.add(
@@ -181,8 +183,7 @@ def list_groups(call: Call) -> Any:
 )
 def group_members(call: Call) -> Any:
     """Return the user ids of the members of now, sorted."""
-    found = call.world.group(call.ids["group"]).members()
-    return names_after(found, call.query.limit, call.query.cursor)
+    return call.names(_group(call).members())
 
 
 @groups.add(
@@ -196,9 +197,8 @@ def group_members(call: Call) -> Any:
 )
 def join_group(call: Call) -> a.Names:
     """Make users members, and return those that were none before."""
-    fields = plain(call.body)
-    joined = call.world.group(call.ids["group"]).join(*fields.pop("user_ids"), **fields)
-    return a.Names(joined)
+    fields = call.once
+    return a.Names(_group(call).join(*fields.pop("user_ids"), **fields))
 
 
 @groups.add(
@@ -212,9 +212,8 @@ def join_group(call: Call) -> a.Names:
 )
 def leave_group(call: Call) -> a.Names:
     """Let members leave, and return those that were members."""
-    fields = plain(call.body)
-    left = call.world.group(call.ids["group"]).leave(*fields.pop("user_ids"), **fields)
-    return a.Names(left)
+    fields = call.once
+    return a.Names(_group(call).leave(*fields.pop("user_ids"), **fields))
 
 
 @groups.add(
@@ -224,14 +223,12 @@ def leave_group(call: Call) -> a.Names:
     "Group.observe",
     body=b.WorldEvent,
     answer=Observed,
-    has_request_id=True,
     examples=both({"text": "The password is heron."}, {"text": "口令是苍鹭。"}),
 )
 def group_observe(call: Call) -> Observed:
     """Keep an event that the group knows of."""
-    fields = plain(call.body)
-    group = call.world.group(call.ids["group"])
-    return group.observe(fields.pop("text"), **fields, request_id=call.request_id)
+    fields = call.once
+    return _group(call).observe(fields.pop("text"), **fields)
 
 
 # -- many at once ------------------------------------------------------------------------
@@ -244,7 +241,6 @@ def group_observe(call: Call) -> Observed:
     "Runtime.add_many",
     body=b.AddMany,
     answer=dict[str, AddResult],
-    has_request_id=True,
     examples=both(
         {"messages": {"ana": "Hello.", "bo": [{"text": "Hi!", "session": "s2"}]}},
         {"messages": {"安娜": "你好。", "阿波": [{"text": "嗨！", "session": "s2"}]}},
@@ -252,8 +248,7 @@ def group_observe(call: Call) -> Observed:
 )
 def add_many(call: Call) -> dict[str, AddResult]:
     """Store turns of many users, one call per shard; all is checked before anything is stored."""
-    fields = plain(call.body) | {"request_id": call.request_id}
-    return call.runtime.add_many(fields.pop("messages"), world=call.ids["world"], **fields)
+    return call.runtime.add_many(world=call.ids["world"], **call.once)
 
 
 @many.add(
@@ -271,9 +266,10 @@ def add_many(call: Call) -> dict[str, AddResult]:
 )
 def remember_many(call: Call) -> dict[str, list[Kept]]:
     """Keep statements of many users verbatim, one call per shard."""
-    given = plain(call.body)["memories"]
+    fields = call.once
+    given = fields.pop("memories")
     drafts = {user_id: list(map(_draft, items)) for user_id, items in given.items()}
-    return call.runtime.remember_many(drafts, world=call.ids["world"])
+    return call.runtime.remember_many(drafts, world=call.ids["world"], **fields)
 
 
 def _draft(item: str | dict[str, Any]) -> str | MemoryDraft:
@@ -294,6 +290,6 @@ def _draft(item: str | dict[str, Any]) -> str | MemoryDraft:
 )
 def search_many(call: Call) -> a.HitsOfMany:
     """Return the hits of many questions, given as pairs of user id and question."""
-    fields = plain(call.body)
+    fields = call.given
     asked = [(user_id, question) for user_id, question in fields.pop("questions")]
     return a.HitsOfMany(call.runtime.search_many(asked, world=call.ids["world"], **fields))

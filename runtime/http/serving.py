@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from reverie.http.app import build
+from reverie.http.heads import timed
 from reverie.http.keys import KeyFile
 from reverie.http.settings import HttpSettings, require_safe
 from reverie.memory_graph.errors import ConfigError
@@ -35,46 +35,6 @@ MAX_CONNECTIONS = 4096  # beyond, uvicorn answers 503 by itself
 DRAINING_SHARE = 0.6  # of the time to the end, for requests; the rest closes the runtime
 
 log = structlog.get_logger(__name__)
-
-
-class _Protocol(HttpToolsProtocol):
-    """Ends connections that do not send a whole head in time: they would be held for nothing."""
-
-    head_timeout_s = HttpSettings().head_timeout_s
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the first head."""
-        super().connection_made(transport)
-        self._wait()
-
-    def on_message_begin(self) -> None:
-        """Begin to wait for the rest of another head."""
-        self._wait()
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """It is there."""
-        self._done()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing more will come."""
-        self._done()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self._done()
-        self._timer = asyncio.get_running_loop().call_later(self.head_timeout_s, self._give_up)
-
-    def _done(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _give_up(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.abort()
 
 
 class _Server(uvicorn.Server):
@@ -164,7 +124,8 @@ def serve(
 
     Raises:
         ConfigError: others could reach it and it has no keys; the file of keys is unusable; or the
-            address is taken, or not of this machine. The runtime is closed.
+            address is taken, or not of this machine; or backups cannot go where the settings say.
+            The runtime is closed.
     """
     try:
         require_safe(settings, has_keys=KeyFile(runtime.path).exists)
@@ -173,10 +134,9 @@ def serve(
     except BaseException:
         runtime.close()
         raise
-    protocol = type("_Protocol", (_Protocol,), {"head_timeout_s": settings.head_timeout_s})
     config = uvicorn.Config(
         app,
-        http=protocol,
+        http=timed(settings),
         ws="none",
         loop="uvloop",
         access_log=False,

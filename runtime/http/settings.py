@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import socket
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
-from reverie.memory_graph.errors import ConfigError
+from reverie.destinations import outside
+from reverie.memory_graph.errors import ConfigError, InvalidValueError
 
 PORT = 8642
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")  # of the Host header
@@ -37,6 +40,8 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
         call_timeout_s: of a call; the caller then hears that the work goes on.
         slow_timeout_s: of a call that may take minutes.
         access_log: log each request, by its operation, without ids or texts.
+        backups: the folder of this machine that backups go to which are asked for over HTTP; None
+            makes none.
     """
 
     host: str = "127.0.0.1"
@@ -56,6 +61,7 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     call_timeout_s: float = 60.0
     slow_timeout_s: float = 3600.0
     access_log: bool = True
+    backups: Path | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range with a ConfigError."""
@@ -68,7 +74,7 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
         for name in self.__struct_fields__:
             value = getattr(self, name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if name != "port" and is_number and not value > 0:
+            if name != "port" and is_number and not 0 < value < math.inf:
                 msg = f"{name} must be a number over 0, not {value!r}"
                 raise ConfigError(msg, setting=name)
 
@@ -88,6 +94,23 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(msg, setting="host").because(exc) from exc
         addresses = [str(address[0]).partition("%")[0] for *_, address in found]
         return all(ipaddress.ip_address(address).is_loopback for address in addresses)
+
+
+def require_backups(settings: HttpSettings, data: Path) -> None:
+    """Refuse a folder for backups that is none, or lies in the data folder.
+
+    Raises:
+        ConfigError: the message says which.
+    """
+    if settings.backups is None:
+        return
+    try:
+        folder = outside(settings.backups, data, "keep backups on another disk")
+    except InvalidValueError as exc:
+        raise ConfigError(exc.message, setting="backups").because(exc) from exc
+    if not folder.is_dir():
+        msg = f"backups go to a folder that is there, and {folder} is none"
+        raise ConfigError(msg, setting="backups")
 
 
 def require_safe(settings: HttpSettings, *, has_keys: bool) -> None:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-from starlette.responses import Response
-
-from reverie.http.faults import Fault, Refusal
+from reverie.http.admission import Admission
+from reverie.http.faults import Refusal
 from reverie.http.keys import Door, KeyFile
-from reverie.http.limits import Held, Rates
+from reverie.http.limits import Held
 from reverie.http.metrics import Metrics
 from reverie.http.pool import Pool
 from reverie.http.settings import HttpSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reverie.runtime import Runtime
 
-JSON = "application/json"
 MAX_SLOW = 64  # calls that may take minutes, waiting or under way
 NOTE = "reverie.note"  # in the scope of a request
 KEY = "reverie.key"
@@ -34,12 +30,12 @@ class State:
         """Raises ConfigError when the file of keys is damaged or open to others."""
         self.runtime = runtime
         self.settings = settings
-        self.door = Door(KeyFile(runtime.path))
-        self.rates = Rates(settings.rate_per_s, settings.burst)
+        self.admission = Admission(Door(KeyFile(runtime.path)), settings)
         self.held = Held(settings.max_held_bytes)
         self.metrics = Metrics(runtime, access_log=settings.access_log)
         self.quick = Pool("quick", settings.threads, settings.max_calls)
         self.slow = Pool("slow", settings.slow_threads, MAX_SLOW)
+        self.backing_up = threading.Lock()  # one at a time: each holds up erasures and save slots
         self.in_flight = 0
         self.is_draining = False
 
@@ -66,8 +62,3 @@ class State:
         """Give the threads up."""
         self.quick.close()
         self.slow.close()
-
-
-def refused(status: int, fault: Fault, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the answer that tells of an error."""
-    return Response(msgspec.json.encode(fault), status, dict(headers or {}), JSON)

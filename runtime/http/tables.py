@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reverie.http import (
     routes_admin,
+    routes_backups,
     routes_memories,
     routes_reading,
     routes_streams,
@@ -23,12 +24,12 @@ TABLES = (
     routes_streams.table,
     routes_admin.slots,
     routes_admin.table,
+    routes_backups.table,
 )
 OPERATIONS: list[Operation] = [operation for table in TABLES for operation in table.operations]
 
 # Public methods that no operation serves, with the reason.
 NOT_SERVED: dict[str, str] = {
-    "Runtime.backup": "it writes where its caller says; `reverie backup` does, on the server",
     "Runtime.call": "takes commands of shards, for the package itself",
     "Runtime.close": "who started the server ends it: SIGTERM",
     "Runtime.erase": "User.forget is the way to call it",

@@ -3,24 +3,36 @@
 A request passes a guard first: the Host header must name this machine (or a name that was allowed),
 against DNS rebinding; an Origin header, which browsers send, must be the server's own or one that
 was allowed; and when the data folder has keys (`reverie keys`), one of them must be shown, whose
-worlds hold the binding's, and whose role bounds what may be called. Requests are independent of
-each other: there are no sessions that could outlive a key.
+worlds hold the binding's, and whose role bounds what may be called. Requests of one key are
+counted, and bodies are read, within the bounds of `HttpSettings`, which `reverie serve` keeps too.
+Requests are independent of each other: there are no sessions that could outlive a key.
 """
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    MutableMapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import ClientDisconnect
 
+from reverie.http.admission import Admission, headers_of, refused
+from reverie.http.faults import Refusal
+from reverie.http.heads import timed
 from reverie.http.keys import Door, KeyFile
-from reverie.http.settings import LOOPBACK_NAMES, HttpSettings, require_safe
+from reverie.http.limits import CLOSE, Held, check_depth, whole
+from reverie.http.settings import HttpSettings, require_safe
 from reverie.mcp import signals
 from reverie.mcp.server import ROLE, McpServer
 from reverie.tools import Tools
@@ -31,72 +43,97 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PATH = "/mcp"
-MAX_BODY_BYTES = 4 * 1024**2
 MAX_CONNECTIONS = 256
 
 
 class Guard:
-    """Lets a request in, or answers it itself.
+    """Lets a request in, within the bounds that HTTP keeps too, or answers it itself.
 
     Args:
         app: what serves requests that may pass.
         tools: the binding.
-        door: knows keys.
-        hosts: names that the Host header may hold, without port; empty: any.
-        origins: values that the Origin header may hold beside the server's own.
+        admission: knows hosts, pages and keys, and how many requests each may make.
+        settings: how large a body may be, and how long it may take.
     """
 
     def __init__(
-        self, app: App, tools: Tools, door: Door, hosts: Sequence[str], origins: Sequence[str]
+        self, app: App, tools: Tools, admission: Admission, settings: HttpSettings
     ) -> None:
         self._app = app
         self._tools = tools
-        self._door = door
-        self._hosts = frozenset(host.lower() for host in hosts)
-        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+        self._admission = admission
+        self._settings = settings
+        self._held = Held(settings.max_held_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of ASGI."""
         if scope["type"] != "http":
             return
-        refused = self._refusal(scope)
-        if refused is None:
-            await self._app(scope, receive, send)
+        try:
+            body = await self._read(scope, receive)
+        except Refusal as refusal:
+            headers = {**refusal.headers, **CLOSE}
+            response = refused(refusal.status, refusal.fault, headers)
+            await response(scope, receive, send)
             return
-        status, code, message = refused
-        body = json.dumps({"error": code, "message": message, "details": {}}).encode()
-        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-        if status == 401:  # noqa: PLR2004 (a status of HTTP)
-            headers.append((b"www-authenticate", b"Bearer"))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        except ClientDisconnect:
+            return  # nobody would read the answer
+        is_given = False
 
-    def _refusal(self, scope: Scope) -> tuple[int, str, str] | None:
-        """Return why a request may not pass; None when it may."""
-        headers: dict[bytes, list[str]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
-        hosts = [host.lower() for host in headers.get(b"host", [])]
-        if len(hosts) != 1 or (self._hosts and _name(hosts[0]) not in self._hosts):
-            return 421, "MisdirectedHost", "this server does not go by that name"
-        own = {f"http://{hosts[0]}", f"https://{hosts[0]}"}
-        if any(o.lower() not in own | self._origins for o in headers.get(b"origin", [])):
-            return 403, "ForeignOrigin", "requests of web pages of other sites are refused"
-        given = headers.get(b"authorization", [])
-        key = self._door.who(given[0] if len(given) == 1 else None)
-        if key is None:
-            return 401, "Unauthenticated", "this server needs a key: Authorization: Bearer rv_..."
+        async def again() -> MutableMapping[str, Any]:
+            nonlocal is_given
+            if is_given:
+                return await receive()
+            is_given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        try:
+            await self._app(scope, again, send)
+        finally:
+            self._held.drop(len(body))
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        """Return the body of a request that may pass, counted in `_held`.
+
+        Raises:
+            Refusal: it may not; or its body is too large, too deep, or not there in time.
+            ClientDisconnect: it will never be there.
+        """
+        length = self._admit(scope)
+        body = await whole(_parts(receive), length, self._settings, self._held)
+        try:
+            check_depth(body, self._settings.max_depth)
+        except Refusal:
+            self._held.drop(len(body))
+            raise
+        return body
+
+    def _admit(self, scope: Scope) -> str | None:
+        """Return the Content-Length of a request that may pass; raises Refusal for others."""
+        headers = headers_of(scope)
+        self._admission.check_page(headers)
+        key = self._admission.key_of(headers)
+        self._admission.count(key)
         if not key.reaches(self._tools.world):
-            return 403, "Forbidden", "this key is not for the world that is served here"
+            msg = "this key is not for the world that is served here"
+            raise Refusal("Forbidden", msg)  # noqa: EM101 (a code)
         if scope["path"].rstrip("/") != PATH:
-            return 404, "UnknownRoute", f"MCP is at {PATH}"
+            msg = f"MCP is at {PATH}"
+            raise Refusal("UnknownRoute", msg)  # noqa: EM101 (a code)
         scope[ROLE] = key.role
-        return None
+        length = headers.get(b"content-length")
+        return None if length is None else length[0].decode("latin-1")
 
 
-def _name(host: str) -> str:
-    name, _, port = host.rpartition(":")
-    return name if name and port.isdigit() else host
+async def _parts(receive: Receive) -> AsyncIterator[bytes]:
+    """Yield the parts of a body; raises ClientDisconnect."""
+    is_more = True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        yield message.get("body", b"")
+        is_more = message.get("more_body", False)
 
 
 class Server:
@@ -115,21 +152,20 @@ class Server:
     def __init__(self, tools: Tools, settings: HttpSettings, origins: Sequence[str] = ()) -> None:
         door = Door(KeyFile(tools.runtime.path))
         require_safe(settings, has_keys=door.needs_keys)
-        hosts = list(settings.allowed_hosts)
-        if settings.is_loopback:
-            hosts += [*LOOPBACK_NAMES, settings.host, f"[{settings.host}]"]
         self._mcp = McpServer(tools)
         self._manager = StreamableHTTPSessionManager(
             self._mcp.protocol,
             json_response=True,
             stateless=True,
-            max_request_body_size=MAX_BODY_BYTES,
+            max_request_body_size=settings.max_body_bytes,
         )
-        self._guard = Guard(self._manager.handle_request, tools, door, hosts, origins)
+        admission = Admission(door, settings, origins)
+        self._guard = Guard(self._manager.handle_request, tools, admission, settings)
         config = uvicorn.Config(
             self._guard,
             host=settings.host,
             port=settings.port,
+            http=timed(settings),
             lifespan="off",
             log_config=None,
             access_log=False,

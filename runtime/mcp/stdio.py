@@ -3,28 +3,36 @@
 From the start, file descriptor 1 leads to standard error, and the protocol goes through a copy of
 it that nothing else knows: whatever a library prints, a client never sees. Lines are read by a
 thread of their own, which may hang in a read for ever without holding up the end.
+
+The SDK passes over lines that it cannot read, and whoever sent one would wait for ever: they are
+answered here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 import anyio
+import msgspec
 import structlog
 from mcp.server.stdio import stdio_server
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from reverie.mcp.server import McpServer
 from reverie.mcp.signals import until_sigterm
 from reverie.tools import Tools
 
-MAX_LINE_BYTES = 8 * 1024**2  # longer ones are passed over
+MAX_LINE_BYTES = 8 * 1024**2  # longer ones are refused
 _QUEUED_LINES = 16
 _ANSWERED_S = 0.05  # from the end of a call until its answer is in the pipe
 
@@ -60,11 +68,11 @@ def serve(tools: Tools, stdout: BinaryIO, *, drain_s: float) -> bool:
 
 async def _serve(tools: Tools, stdout: BinaryIO, drain_s: float) -> bool:
     server = McpServer(tools)
-    lines = _Lines(asyncio.get_running_loop(), server, drain_s)
-    wrapped = anyio.wrap_file(io.TextIOWrapper(stdout, encoding="utf-8", write_through=True))
+    output = _Output(stdout)
+    lines = _Lines(asyncio.get_running_loop(), server, output, drain_s)
     with until_sigterm(drain_s, lines.end) as came:
         try:
-            async with stdio_server(stdin=lines, stdout=wrapped) as (read, write):  # type: ignore[arg-type]  # it only iterates
+            async with stdio_server(stdin=lines, stdout=output) as (read, write):  # type: ignore[arg-type]  # all it uses
                 options = server.protocol.create_initialization_options()
                 await server.protocol.run(read, write, options)
         except* (BrokenPipeError, anyio.BrokenResourceError):
@@ -72,14 +80,90 @@ async def _serve(tools: Tools, stdout: BinaryIO, drain_s: float) -> bool:
     return came.is_set()
 
 
+class _Output:
+    """Standard output for the SDK and for refusals: whole lines, one after the other."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        text = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
+        self._file = anyio.wrap_file(text)
+        self._lock = anyio.Lock()
+
+    async def write(self, line: str) -> None:
+        """Write a line."""
+        async with self._lock:
+            await self._file.write(line)
+
+    async def flush(self) -> None:
+        """Let all of it reach the client."""
+        async with self._lock:
+            await self._file.flush()
+
+
+class _Head(TypedDict, total=False):
+    """What is read of a line that is not passed on; the rest is not decoded."""
+
+    id: str | int | None
+
+
+class _Refused(NamedTuple):
+    """The answer to a line that is not passed on."""
+
+    answer: str
+
+
+def _refusal(line: str) -> _Refused | None:
+    """Return the answer to a line that the SDK would pass over in silence; None for others.
+
+    Such are a text that is cut within a character (half of a surrogate pair), a number beyond all
+    reason, and what is no message. A line that is blank asks nothing.
+    """
+    try:
+        jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError as exc:
+        if not line.strip():
+            return None
+        first = exc.errors(include_url=False, include_context=False, include_input=False)[0]
+        is_json = first["type"] != "json_invalid"
+        why = "a line is no message of JSON-RPC" if is_json else first["msg"]
+        return _refused(line, INVALID_REQUEST if is_json else PARSE_ERROR, why)
+    return None
+
+
+def _refused(line: str, code: int, why: str) -> _Refused:
+    made = {"jsonrpc": "2.0", "id": _id_of(line), "error": {"code": code, "message": why}}
+    return _Refused(json.dumps(made) + "\n")
+
+
+def _id_of(line: str) -> str | int | None:
+    """Return whose answer a refusal is; None where that cannot be read either.
+
+    `json` reads halves of surrogate pairs, and msgspec passes over numbers of any length.
+    """
+    for read in (json.loads, partial(msgspec.json.decode, type=_Head)):
+        try:
+            found = read(line)
+        except (ValueError, RecursionError):
+            continue
+        given = found.get("id") if isinstance(found, dict) else None
+        return given if isinstance(given, str | int) else None
+    return None
+
+
 class _Lines:
     """The lines of standard input, until it or `end` comes; calls under way then go first."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, server: McpServer, drain_s: float) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        server: McpServer,
+        output: _Output,
+        drain_s: float,
+    ) -> None:
         self._loop = loop
         self._server = server
+        self._output = output
         self._drain_s = drain_s
-        self._queue: asyncio.Queue[str | None] = asyncio.Queue(_QUEUED_LINES)
+        self._queue: asyncio.Queue[str | _Refused | None] = asyncio.Queue(_QUEUED_LINES)
         self._ended = asyncio.Event()
         threading.Thread(target=self._read, name="reverie-mcp-stdin", daemon=True).start()
 
@@ -97,7 +181,11 @@ class _Lines:
                 break
             if (text := line.result()) is None:
                 break
-            yield text
+            if isinstance(text, _Refused):
+                await self._output.write(text.answer)
+                await self._output.flush()
+            else:
+                yield text
         ended.cancel()
         await asyncio.sleep(_ANSWERED_S)  # until the last line has become a call
         await self._server.finish(self._drain_s)
@@ -109,13 +197,17 @@ class _Lines:
                 if len(data) == MAX_LINE_BYTES and not data.endswith(b"\n"):
                     while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
                         pass
-                    log.error("a line is too long and passed over", max_bytes=MAX_LINE_BYTES)
-                    continue
-                if not self._put(data.decode(errors="replace")):
+                    why = f"a line has at most {MAX_LINE_BYTES:,} bytes"
+                    log.error("a line is too long and refused", max_bytes=MAX_LINE_BYTES)
+                    found: str | _Refused = _refused("", INVALID_REQUEST, why)
+                else:
+                    line = data.decode(errors="replace")
+                    found = _refusal(line) or line
+                if not self._put(found):
                     return
         self._put(None)
 
-    def _put(self, line: str | None) -> bool:
+    def _put(self, line: str | _Refused | None) -> bool:
         try:
             waiting: Any = asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop)
             waiting.result()

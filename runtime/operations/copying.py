@@ -375,6 +375,16 @@ def backups(dest: str | Path) -> list[Backup]:
     return found
 
 
+def backup_of(dest: str | Path, name: str) -> Backup:
+    """Return the backup of this name in a place; its files are not read.
+
+    Raises:
+        BackupError: it is not there, or not whole.
+    """
+    place = place_of(dest).inner(name)
+    return _described(place, name, read_manifest(place))
+
+
 def verify_backup(source: str | Path, *, progress: Progress | None = None) -> Backup:
     """Read a backup (of several in a place, the newest) and compare all checksums.
 
@@ -402,4 +412,4 @@ def _described(place: Place, name: str, manifest: m.Manifest) -> Backup:
     )
 
 
-__all__ = ["Backup", "backup", "backups", "verify_backup"]
+__all__ = ["Backup", "backup", "backup_of", "backups", "verify_backup"]

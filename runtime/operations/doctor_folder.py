@@ -9,11 +9,20 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from reverie.memory_graph.errors import DataFolderLockedError, ReverieError, StorageError
+from reverie.http.keys import FILE as KEYS, KeyFile
+from reverie.memory_graph.errors import (
+    ConfigError,
+    DataFolderError,
+    DataFolderLockedError,
+    ReverieError,
+    StorageError,
+)
+from reverie.memory_graph.store.folder import CATALOG, require_ours
 from reverie.mind import OBJECT
 from reverie.models.catalog import is_path, model_path
 from reverie.models.embedders import STANDIN
 from reverie.operations.doctor import Line, Patient, fix_of
+from reverie.operations.manifest import PARTITIONS
 from reverie.runtime import Runtime, open as open_folder
 
 LEAST_BYTES = 64 * 1024**2  # below, writes will soon be refused
@@ -21,7 +30,6 @@ FEW_BYTES = 1024**3
 NETWORKED = {"9p", "afs", "ceph", "cifs", "fuse.sshfs", "nfs", "nfs4", "smb3", "virtiofs"}
 IN_MEMORY = {"ramfs", "tmpfs"}
 MOUNTS = Path("/proc/mounts")
-KEYS = "http-keys.json"
 PRIVATE = (KEYS, "masks.vault")
 _REPAIR = "restore a backup, or save what is whole with: reverie check --repair"
 
@@ -111,6 +119,7 @@ def permissions(patient: Patient) -> Iterator[Line]:
     if unusable:
         text = f"{len(unusable)} files cannot be read or written, such as {unusable[0]}"
         yield Line("permissions", "fail", text, f"chown -R $(id -un) '{folder}'")
+    yield from _keys(folder)
     for name in PRIVATE:
         path = folder / name
         if path.is_file() and _is_open(path):
@@ -125,6 +134,18 @@ def permissions(patient: Patient) -> Iterator[Line]:
         yield Line("permissions", "ok", f"{folder} is for its owner only")
 
 
+def _keys(folder: Path) -> Iterator[Line]:
+    """Say why the file of keys lets nobody in, where it does not; open to others is told apart."""
+    file = KeyFile(folder)
+    if not file.exists or (file.path.is_file() and _is_open(file.path)):
+        return
+    try:
+        file.read()
+    except ConfigError as exc:
+        fix = f"put one of a backup in its place, or: rm '{file.path}'; reverie keys create"
+        yield Line("permissions", "fail", exc.message, fix)
+
+
 def _is_open(path: Path) -> bool:
     """Whether others may read a path; Windows does not say it in this way."""
     return os.name != "nt" and bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
@@ -133,13 +154,16 @@ def _is_open(path: Path) -> bool:
 def health(patient: Patient) -> Iterator[Line]:
     """Open the data folder, as any command does, and look at what is in it."""
     folder = patient.folder
-    if not folder.is_dir() or not any(folder.iterdir()):
+    try:
+        require_ours(folder)
+    except DataFolderError as exc:
+        is_lost = (folder / PARTITIONS).is_dir()
+        fix = _REPAIR if is_lost else "name another folder: --data or REVERIE_DATA"
+        yield Line("data folder", "fail", exc.message, fix)
+        return
+    if not (folder / CATALOG).exists():  # at most settings, or what a power loss left
         text = f"there is none at {folder} yet"
         yield Line("data folder", "ok", text, "make one with: reverie ingest FILE")
-        return
-    if not (folder / "catalog.db").is_file():
-        text = f"{folder} is not empty, and has no catalog.db"
-        yield Line("data folder", "fail", text, _REPAIR)
         return
     try:
         rt = open_folder(

@@ -135,6 +135,10 @@ def decode(data: bytes, where: str) -> Manifest:
 def _require_whole(manifest: Manifest, where: str) -> None:
     """Refuse files that are not to be there, which also keeps paths within the folder, and the
     lack of one."""
+    if not 0 < manifest.partitions < len(manifest.files):  # first: a number costs nobody anything
+        msg = f"{where} has {len(manifest.files)} files for {manifest.partitions} partitions: "
+        msg += "it is no manifest of a whole backup"
+        raise BackupError(msg, path=where)
     expected = {CATALOG, *(partition_file(number) for number in range(manifest.partitions))}
     paths = [file.path for file in manifest.files]
     strange = sorted({path for path in paths if path not in expected | {*SMALL_FILES}})

@@ -114,7 +114,7 @@ def restore(
         files=len(manifest.files),
         size_bytes=manifest.size_bytes,
         users=users,
-        problems=tuple(problems),
+        problems=tuple(one.replace(str(new), str(folder)) for one in problems),  # it has moved
     )
 
 

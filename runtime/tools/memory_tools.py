@@ -125,6 +125,11 @@ def forget_everything(call: Call, given: a.Forget | a.DeleteAllMemories) -> Answ
     return Answer({"erased": receipt.erased.existed, "is_proven": receipt.clean, "rows": rows})
 
 
+def delete_all_memories(call: Call, given: a.DeleteAllMemories) -> Answer:
+    """Erase the user for good."""
+    return forget_everything(call, given)
+
+
 def related(call: Call, given: a.Related) -> Answer:
     """Return what is around a name."""
     limit = given.limit or AROUND
@@ -193,7 +198,7 @@ def delete_memories(call: Call, given: a.DeleteMemories) -> Answer:
     return Answer({"deleted": gone}, (Part("unknown", unknown),))
 
 
-def list_relationships(call: Call, given: a.ListRelationships) -> Answer:
+def relationships(call: Call, given: a.ListRelationships) -> Answer:
     """Return how the user stands to others."""
     if given.other is not None:
         values = call.user.relationships.of(given.other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_type_hints
 
 import msgspec
 
@@ -44,192 +44,151 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     of_characters: bool = False
 
 
-_ROWS: tuple[Tool, ...] = (
-    Tool(
-        name="search_memory",
-        description="Search what is remembered, by meaning, words and names. Returns the best hits "
-        "first: memories, messages and summaries, with dates.",
-        role="read",
-        arguments=a.SearchMemory,
-        run=m.search_memory,
-        is_repeatable=True,
+def _tool(
+    run: Callable[[Call, Any], Answer], role: Role, description: str, **more: Any
+) -> Callable[[Family], Tool]:
+    """Return a row for a family: a tool has the name of what it does, which says what it takes."""
+
+    def row(family: Family) -> Tool:
+        _call, arguments, _answer = get_type_hints(run).values()
+        fields: dict[str, Any] = {"is_repeatable": True} | more
+        return Tool(
+            name=run.__name__,
+            description=description,
+            family=family,
+            role=role,
+            arguments=arguments,
+            run=run,
+            **fields,
+        )
+
+    return row
+
+
+_ROWS: dict[Family, tuple[Callable[[Family], Tool], ...]] = {
+    "reverie": (
+        _tool(
+            m.search_memory,
+            "read",
+            "Search what is remembered, by meaning, words and names. Returns the best hits "
+            "first: memories, messages and summaries, with dates.",
+        ),
+        _tool(
+            m.add_memory,
+            "write",
+            "Remember a statement for later conversations. It is kept word for word, or with "
+            "extract=true memories are extracted from it as from a turn of a conversation. What is "
+            "known already is not kept twice.",
+        ),
+        _tool(
+            m.get_conversation_summary,
+            "read",
+            "Summarise what was said lately, in a session, or of a topic.",
+        ),
+        _tool(
+            m.update_memory,
+            "write",
+            "Correct a memory or change its attributes. A new text replaces the old one, "
+            "which stays in the history.",
+            is_repeatable=False,
+        ),
+        _tool(
+            m.forget,
+            "write",
+            "Forget one memory: it answers no more, and stays in the history. With "
+            "everything=true and confirm, erase all memories of the user for good (role admin).",
+            is_destructive=True,
+        ),
+        _tool(
+            m.related,
+            "read",
+            "Show what is around a person, place or thing: its relations, what it is seen "
+            "with, and the newest texts that mention it.",
+        ),
+        _tool(
+            m.list_memories,
+            "read",
+            "List what is remembered, oldest first, a page at a time, with the total.",
+        ),
+        _tool(
+            m.relationships,
+            "read",
+            "Show how this character stands to others: trust, fear, debt and the like.",
+            of_characters=True,
+        ),
     ),
-    Tool(
-        name="add_memory",
-        description="Remember a statement for later conversations. It is kept word for word, or "
-        "with extract=true memories are extracted from it as from a turn of a conversation. What "
-        "is known already is not kept twice.",
-        role="write",
-        arguments=a.AddMemory,
-        run=m.add_memory,
-        is_repeatable=True,
+    "server-memory": (
+        _tool(
+            g.create_entities,
+            "write",
+            "Create entities in the knowledge graph, each with observations. Those whose "
+            "name exists are passed over.",
+        ),
+        _tool(
+            g.create_relations,
+            "write",
+            "Create relations between entities of the knowledge graph, in active voice.",
+        ),
+        _tool(
+            g.add_observations,
+            "write",
+            "Add observations to entities of the knowledge graph.",
+        ),
+        _tool(
+            g.delete_entities,
+            "write",
+            "Delete entities of the knowledge graph with their observations and relations.",
+            is_destructive=True,
+        ),
+        _tool(
+            g.delete_observations,
+            "write",
+            "Delete observations of entities of the knowledge graph.",
+            is_destructive=True,
+        ),
+        _tool(
+            g.delete_relations,
+            "write",
+            "Delete relations of the knowledge graph.",
+            is_destructive=True,
+        ),
+        _tool(
+            g.read_graph,
+            "read",
+            "Read the knowledge graph; what does not fit is counted.",
+        ),
+        _tool(
+            g.search_nodes,
+            "read",
+            "Find entities of the knowledge graph that hold a text in their name, type or "
+            "observations, with the relations around them.",
+        ),
+        _tool(
+            g.open_nodes,
+            "read",
+            "Show entities of the knowledge graph by name, with the relations around them.",
+        ),
     ),
-    Tool(
-        name="get_conversation_summary",
-        description="Summarise what was said lately, in a session, or of a topic.",
-        role="read",
-        arguments=a.ConversationSummary,
-        run=m.get_conversation_summary,
-        is_repeatable=True,
+    "openmemory": (
+        _tool(
+            m.add_memories,
+            "write",
+            "Remember what the user said about himself, his preferences or his life.",
+        ),
+        _tool(
+            m.delete_memories,
+            "write",
+            "Forget memories by their ids; they stay in the history.",
+            is_destructive=True,
+        ),
+        _tool(
+            m.delete_all_memories,
+            "admin",
+            "Erase all memories of the user for good; confirm must be the id of the user.",
+            is_destructive=True,
+        ),
     ),
-    Tool(
-        name="update_memory",
-        description="Correct a memory or change its attributes. A new text replaces the old one, "
-        "which stays in the history.",
-        role="write",
-        arguments=a.UpdateMemory,
-        run=m.update_memory,
-    ),
-    Tool(
-        name="forget",
-        description="Forget one memory: it answers no more, and stays in the history. With "
-        "everything=true and confirm, erase all memories of the user for good (role admin).",
-        role="write",
-        arguments=a.Forget,
-        run=m.forget,
-        is_destructive=True,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="related",
-        description="Show what is around a person, place or thing: its relations, what it is seen "
-        "with, and the newest texts that mention it.",
-        role="read",
-        arguments=a.Related,
-        run=m.related,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="list_memories",
-        description="List what is remembered, oldest first, a page at a time, with the total.",
-        role="read",
-        arguments=a.ListMemories,
-        run=m.list_memories,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="relationships",
-        description="Show how this character stands to others: trust, fear, debt and the like.",
-        role="read",
-        arguments=a.ListRelationships,
-        run=m.list_relationships,
-        is_repeatable=True,
-        of_characters=True,
-    ),
-    Tool(
-        name="create_entities",
-        description="Create entities in the knowledge graph, each with observations. Those whose "
-        "name exists are passed over.",
-        family="server-memory",
-        role="write",
-        arguments=a.CreateEntities,
-        run=g.create_entities,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="create_relations",
-        description="Create relations between entities of the knowledge graph, in active voice.",
-        family="server-memory",
-        role="write",
-        arguments=a.CreateRelations,
-        run=g.create_relations,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="add_observations",
-        description="Add observations to entities of the knowledge graph.",
-        family="server-memory",
-        role="write",
-        arguments=a.AddObservations,
-        run=g.add_observations,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="delete_entities",
-        description="Delete entities of the knowledge graph with their observations and relations.",
-        family="server-memory",
-        role="write",
-        arguments=a.DeleteEntities,
-        run=g.delete_entities,
-        is_destructive=True,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="delete_observations",
-        description="Delete observations of entities of the knowledge graph.",
-        family="server-memory",
-        role="write",
-        arguments=a.DeleteObservations,
-        run=g.delete_observations,
-        is_destructive=True,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="delete_relations",
-        description="Delete relations of the knowledge graph.",
-        family="server-memory",
-        role="write",
-        arguments=a.CreateRelations,
-        run=g.delete_relations,
-        is_destructive=True,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="read_graph",
-        description="Read the knowledge graph; what does not fit is counted.",
-        family="server-memory",
-        role="read",
-        arguments=a.ReadGraph,
-        run=g.read_graph,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="search_nodes",
-        description="Find entities of the knowledge graph that hold a text in their name, type or "
-        "observations, with the relations around them.",
-        family="server-memory",
-        role="read",
-        arguments=a.SearchNodes,
-        run=g.search_nodes,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="open_nodes",
-        description="Show entities of the knowledge graph by name, with the relations around them.",
-        family="server-memory",
-        role="read",
-        arguments=a.OpenNodes,
-        run=g.open_nodes,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="add_memories",
-        description="Remember what the user said about himself, his preferences or his life.",
-        family="openmemory",
-        role="write",
-        arguments=a.AddMemories,
-        run=m.add_memories,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="delete_memories",
-        description="Forget memories by their ids; they stay in the history.",
-        family="openmemory",
-        role="write",
-        arguments=a.DeleteMemories,
-        run=m.delete_memories,
-        is_destructive=True,
-        is_repeatable=True,
-    ),
-    Tool(
-        name="delete_all_memories",
-        description="Erase all memories of the user for good; confirm must be the id of the user.",
-        family="openmemory",
-        role="admin",
-        arguments=a.DeleteAllMemories,
-        run=m.forget_everything,
-        is_destructive=True,
-        is_repeatable=True,
-    ),
-)
-TABLE: dict[str, Tool] = {tool.name: tool for tool in _ROWS}
+}
+TABLE: dict[str, Tool] = {
+    tool.name: tool for family, rows in _ROWS.items() for tool in (row(family) for row in rows)
+}

@@ -194,8 +194,8 @@ def completed(line: str, folder: Path) -> list[str]:
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     environ = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
-    shown = subprocess.run(
-        [program, "--show-completion", "bash"],
+    shown = subprocess.run(  # from a shell that waits: which one it is told by the process above
+        [BASH, "-c", '"$0" --show-completion; exit $?', program],
         check=True,
         capture_output=True,
         text=True,

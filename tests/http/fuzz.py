@@ -86,6 +86,7 @@ def start(folder: Path) -> tuple[subprocess.Popen[str], str]:
             str(folder),
         ),
         *("--embedder", "standin", "--port", "0", "--rate", "0", "--json", "--no-access-log"),
+        *("--backups", str(folder.parent)),
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

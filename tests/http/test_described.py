@@ -18,7 +18,7 @@ from reverie.http.tables import OPERATIONS
 from reverie.memory_graph.errors import ReverieError
 
 FUZZ = Path(__file__).with_name("fuzz.py")
-CASES = 332  # four of each operation
+CASES = 340  # four of each operation
 
 
 @pytest.fixture(scope="module")

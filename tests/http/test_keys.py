@@ -163,6 +163,12 @@ def test_without_keys_it_listens_to_this_machine_only(host: str) -> None:
     require_safe(settings, has_keys=True)
 
 
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_rate_that_is_no_number_of_requests_is_refused(rate: float) -> None:
+    with pytest.raises(ConfigError, match="rate_per_s"):
+        HttpSettings(rate_per_s=rate)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost"])
 def test_this_machine_needs_no_keys(host: str) -> None:
     require_safe(HttpSettings(host=host), has_keys=False)

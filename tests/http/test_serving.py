@@ -21,7 +21,7 @@ import pytest
 from http_process import Server, program, running
 
 import reverie
-from reverie.http import serving as module
+from reverie.http.heads import TimedHeads
 from reverie.http.keys import FILE
 
 pytestmark = pytest.mark.slow
@@ -135,7 +135,7 @@ def test_a_connection_that_sends_no_head_is_ended(monkeypatch: pytest.MonkeyPatc
             self.aborted = True
 
     async def idle() -> bool:
-        protocol = object.__new__(module._Protocol)
+        protocol = object.__new__(TimedHeads)
         protocol.head_timeout_s = 0.01
         protocol.transport = Transport()
         protocol._wait()

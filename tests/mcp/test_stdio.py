@@ -74,6 +74,26 @@ def test_all_calls_are_answered_when_input_ends_at_once(tmp_path: Path) -> None:
         assert sorted(texts(rt)) == sorted(notes)
 
 
+def test_a_line_that_cannot_be_read_is_answered(tmp_path: Path) -> None:
+    """Else who sent it would wait for ever. JSON of a text that was cut within an emoji is one."""
+    cut = json.dumps(call(1, "add_memory", {"text": "Bees 蜜蜂 \ud83d"})).encode() + b"\n"
+    huge = f'{{"jsonrpc":"2.0","id":"二","method":"tools/list","params":{"9" * 5000}}}\n'.encode()
+    deep = b'{"jsonrpc":"2.0","id":3,"params":%s%s}\n' % (b"[" * 9999, b"]" * 9999)
+    long = b"x" * (MAX_LINE_BYTES + 9) + b"\n"
+    odd = [cut, huge, deep, long, b"no json\n", b"[1]\n", b'{"jsonrpc":"2.0","id":4,"x":5}\n']
+    sent = as_lines([HELLO, READY, b"\n", b"  \n", *odd, call(5, "list_memories", {})])
+    with started(tmp_path / "data") as process:
+        out, err = process.communicate(sent, timeout=ENDED_S)
+    assert process.returncode == 0, err.decode()
+    answers = [json.loads(line) for line in out.splitlines()]
+    refused = [(one["id"], one["error"]["code"]) for one in answers if "error" in one]
+    read, known = -32700, -32600  # the codes of JSON-RPC: no JSON, no request
+    expected = [(1, read), ("二", read), (None, read), (None, known), (None, read), (None, known)]
+    assert refused == [*expected, (4, known)]
+    assert answers[-1]["id"] == 5
+    assert answers[-1]["result"]["structuredContent"]["total"] == 0
+
+
 def test_sigterm_ends_it_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     with started(tmp_path / "data") as process:
         assert process.stdin is not None

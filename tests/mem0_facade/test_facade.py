@@ -502,3 +502,21 @@ def test_without_a_folder_it_is_in_the_home(
     assert read_config().data.parts[-2:] == ("reverie", "mem0")
     monkeypatch.setenv("REVERIE_DATA", str(tmp_path))
     assert read_config().data == tmp_path
+
+
+def test_adds_at_once_mark_each_their_own_memories(memory: Memory) -> None:
+    """What one agent was told does not come up as another's."""
+    told: dict[str, list[str]] = {}
+    towns = {f"agent{number}": f"Town{number}" for number in range(8)}
+
+    def add(agent: str, town: str) -> None:
+        told[agent] = texts(memory.add(f"I like {town} a lot.", user_id="安娜", agent_id=agent))
+
+    threads = [threading.Thread(target=add, args=pair) for pair in towns.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for agent, town in towns.items():
+        assert told[agent] == [f"User likes {town} a lot"]
+        assert texts(memory.get_all(user_id="安娜", agent_id=agent)) == told[agent]
