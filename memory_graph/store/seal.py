@@ -126,6 +126,7 @@ class Seal:
         self._sums: dict[str, int] = {}
         self._delta = dict.fromkeys(tables, 0)
         self._is_dirty = False
+        self._is_in_doubt = False  # whether the file has what is kept here
         self.commits = 0
         self.witness = Witness(db.path)
 
@@ -173,6 +174,25 @@ class Seal:
 
     # -- one transaction -----------------------------------------------------------------
 
+    def begin(self) -> None:
+        """A transaction begins.
+
+        An interrupt may have cut the last one off between any two lines, also after its commit and
+        before that was noted here: then the file says how it ended.
+
+        Raises:
+            StorageFailedError: the seal in the file does not verify.
+        """
+        if self._is_in_doubt:
+            row = self._db.only_row("SELECT id, commits, sums, checksum FROM seal")
+            found = read_seal(self._tables, row)
+            if found is None:
+                self._refuse("its seal does not verify")
+            self.commits, self._sums = max(self.commits, found[0]), found[1]
+        self._is_in_doubt = True
+        self._is_dirty = False
+        self._delta = dict.fromkeys(self._tables, 0)
+
     def changed(self, table: str, old: Sequence[Value] | None, new: Sequence[Value] | None) -> None:
         """Take in one changed row; called by the driver."""
         self._is_dirty = True
@@ -200,9 +220,6 @@ class Seal:
                 self._sums[name] = (self._sums[name] + self._delta[name]) % _MODULO
             self.commits += 1
             self.witness.write(self.commits)
-        self.rolled_back()
-
-    def rolled_back(self) -> None:
-        """Nothing of the transaction is there."""
         self._is_dirty = False
         self._delta = dict.fromkeys(self._tables, 0)
+        self._is_in_doubt = False

@@ -175,9 +175,11 @@ class Database:
         if self._usable().in_transaction:
             msg = "a transaction is open already"
             raise InvariantError(msg)
-        self.rows("BEGIN IMMEDIATE")
-        self._is_writing = True
         try:
+            self.rows("BEGIN IMMEDIATE")
+            self._is_writing = True
+            if self._seal is not None:
+                self._seal.begin()
             if guard is not None:
                 guard()
             yield
@@ -191,8 +193,6 @@ class Database:
             faults.reach("commit.after")
         except BaseException:
             self._roll_back()
-            if self._seal is not None:
-                self._seal.rolled_back()
             raise
         finally:
             self._is_writing = self._is_spoiled = False
@@ -204,8 +204,8 @@ class Database:
         if self._usable().in_transaction:
             yield
             return
-        self.rows("BEGIN")
         try:
+            self.rows("BEGIN")
             yield
         finally:
             self._roll_back()

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import apsw
 import pytest
@@ -176,3 +181,60 @@ def test_the_catalog_is_sealed_too(tmp_path: Path) -> None:
     catalog = Catalog.open(path, partitions=4)
     assert (catalog.partitions, len(catalog.worlds()), len(catalog.unfinished())) == (4, 1, 1)
     catalog.close()
+
+
+# -- interrupts ------------------------------------------------------------------------
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt before a certain line of the store, as Ctrl-C does, once."""
+
+    def __init__(self, after_lines: int) -> None:
+        self.left = after_lines
+        self.came = False
+
+    def trace(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        """Count the lines of the modules that carry a transaction out."""
+        if Path(frame.f_code.co_filename).name not in {"sqlite.py", "seal.py"}:
+            return None
+        if event == "line" and not self.came:
+            self.left -= 1
+            if self.left < 0:
+                self.came = True
+                raise KeyboardInterrupt
+        return self.trace
+
+
+@pytest.mark.parametrize("change", ["append", "enqueue", "keep_result"])
+def test_an_interrupt_between_any_two_lines_of_a_transaction_damages_nothing(
+    path: Path, change: str
+) -> None:
+    def write(partition: Partition, name: str) -> None:
+        with partition.write() as txn:
+            match change:
+                case "append":
+                    txn.append(ANN, [name.encode()])
+                case "enqueue":
+                    txn.enqueue(ANN, [name])
+                case _:
+                    txn.keep_result(name, ANN, b"f", b"r")
+
+    before, place = sys.gettrace(), 0
+    while True:
+        partition = opened(path)
+        interrupter = Interrupter(place)
+        sys.settrace(interrupter.trace)
+        try:
+            with suppress(KeyboardInterrupt):
+                write(partition, f"interrupted {place}")
+        finally:
+            sys.settrace(before)
+        write(partition, f"later {place}")
+        partition.close()
+        again = opened(path)  # which compares the seal with what is there
+        assert again.check() == []
+        again.close()
+        if not interrupter.came:
+            break
+        place += 1
+    assert place > 30  # so many lines were there to be interrupted
