@@ -246,13 +246,18 @@ def test_the_outbox_and_the_turns_agree(tmp_path: Path) -> None:
     rt.user("ana").add(["one", "two"])
     assert rt.check() == []
     (partition,) = rt._router.backend.shard.partitions.values()  # type: ignore[attr-defined]
-    partition._db.rows("DELETE FROM outbox WHERE turn_id = 't1'")
+
+    def change(statement: str) -> None:
+        with partition._db.write():
+            assert partition._db.change(statement)
+
+    change("DELETE FROM outbox WHERE turn_id = 't1'")
     assert rt.check() == ["default/ana: turn t1 is pending, but not in the outbox"]
-    partition._db.rows("INSERT INTO outbox (uid, turn_id) VALUES (1, 't1')")
+    change("INSERT INTO outbox (uid, turn_id) VALUES (1, 't1')")
     rt.drain()
-    partition._db.rows("INSERT INTO outbox (uid, turn_id) VALUES (1, 't2')")
+    change("INSERT INTO outbox (uid, turn_id) VALUES (1, 't2')")
     assert rt.check() == ["default/ana: turn t2 is done, but pending in the outbox"]
-    partition._db.rows("DELETE FROM outbox")
+    change("DELETE FROM outbox")
     factory.finish()
 
 
