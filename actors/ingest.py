@@ -172,7 +172,7 @@ class Ingestor:
         """Work off a user's pending turns in this thread; return what became of the memories of
         `turn_ids`, also where another thread did those. What is done after turns is left to the
         background, if there is one."""
-        while self._step(key) is not None:
+        while self._step(key):
             pass
         if self._after is not None and with_after:
             if self._thread is None:
@@ -220,7 +220,7 @@ class Ingestor:
                 self._busy += 1
             more, error = False, None
             try:
-                has_turns = has_turns and self._step(key) is not None
+                has_turns = has_turns and self._step(key)
                 more = has_turns
                 if not more:
                     more = self._do_after(key)
@@ -262,8 +262,8 @@ class Ingestor:
 
     # -- one batch ---------------------------------------------------------------------
 
-    def _step(self, key: Key) -> list[Kept] | None:
-        """Do one batch of a user's turns; None when none is pending. One batch of a user is under
+    def _step(self, key: Key) -> bool:
+        """Do one batch of a user's turns; False when none is pending. One batch of a user is under
         way at a time, so turns are done in the order in which they were said."""
         with self._locks[partition_of(key, LOCKS)]:
             batch: c.TurnBatch = self._router.call(
@@ -275,15 +275,16 @@ class Ingestor:
                 )
             )
             if not batch.turns:
-                return None
+                return False
             self._mind.embedder(key.world)  # one that is missing is no fault of the turns
             try:
-                return self._settle(key, batch.generation, *self._work(key, batch))
+                self._settle(key, batch.generation, *self._work(key, batch))
             except _POSTPONING:
                 raise
             except (Exception, SystemExit) as exc:  # noqa: BLE001 (whatever a model raises)
                 log.error("extraction failed", user_id=key.user_id, trace=format_exc())
-                return self._failed(key, batch, exc)
+                self._failed(key, batch, exc)
+            return True
 
     def _request_id(self) -> str | None:
         return uuid.uuid4().hex if self._router.backend.repeats else None
@@ -297,7 +298,7 @@ class Ingestor:
 
     def _settle(
         self, key: Key, generation: int, outcomes: Sequence[TurnOutcome], raw: dict[str, object]
-    ) -> list[Kept]:
+    ) -> None:
         """Send the outcomes to the shard, and trace what they came from."""
         info = self._mind.embedder(key.world).info
         command = c.Settle(
@@ -317,22 +318,20 @@ class Ingestor:
                     self._trace(key, raw)
         except StaleGenerationError:
             self.counts.stale += len(outcomes)
-            return []
+            return
         self.settled.note(key, outcomes, settled.kept)
         self.counts.turns += len(outcomes)
         self.counts.memories += sum(k.op in {"ADD", "UPDATE"} for k in settled.kept)
         self.counts.refused += sum(k.refused is not None for k in settled.kept)
-        return settled.kept
 
-    def _failed(self, key: Key, batch: c.TurnBatch, error: BaseException) -> list[Kept] | None:
+    def _failed(self, key: Key, batch: c.TurnBatch, error: BaseException) -> None:
         """A batch failed: try its turns one by one, and count a failure for those that fail."""
-        kept: list[Kept] = []
         for turn in batch.turns:
             single = msgspec.structs.replace(batch, turns=[turn])
             reason = error
             if len(batch.turns) > 1:
                 try:
-                    kept += self._settle(key, batch.generation, *self._work(key, single))
+                    self._settle(key, batch.generation, *self._work(key, single))
                 except _POSTPONING:
                     raise
                 except (Exception, SystemExit) as exc:  # noqa: BLE001 (the turn is kept)
@@ -340,6 +339,7 @@ class Ingestor:
                 else:
                     continue
             self.counts.failed += 1
+            self.settled.drop(key, turn.id)
             log.warning("turn failed", user_id=key.user_id, turn=turn.id, error=str(reason))
             command = c.FailTurn(
                 world=key.world,
@@ -354,7 +354,6 @@ class Ingestor:
                 self._router.call(command)
             except StaleGenerationError:
                 self.counts.stale += 1
-        return kept
 
     def _work(self, key: Key, batch: c.TurnBatch) -> tuple[list[TurnOutcome], dict[str, object]]:
         """Do everything uncertain for a batch: vectors, extraction, decisions. Returns the outcomes

@@ -44,6 +44,12 @@ class SettledTurns:
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
 
+    def drop(self, key: Key, turn_id: str) -> None:
+        """Take back what is noted of a turn: after a rewind or an erasure a new one may have the
+        name of an old one, and has failed."""
+        with self._lock:
+            self._kept.pop((key, turn_id), None)
+
     def of(self, key: Key, turn_ids: Iterable[str]) -> list[Kept]:
         """Return what became of the memories of these turns, as far as it is noted."""
         with self._lock:

@@ -219,6 +219,20 @@ def test_an_outcome_that_cannot_be_applied_is_the_fault_of_its_turn(tmp_path: Pa
         assert rt.ingestor.counts.failed == 2
 
 
+def test_a_turn_that_fails_is_not_told_the_news_of_its_namesake(tmp_path: Path) -> None:
+    """After a rewind a new turn may have the id of an old one."""
+    with opened(tmp_path / "data", extractor=OneBad(), background=False) as rt:
+        ana = rt.user("安娜")
+        ana.remember("Before.")
+        rt.checkpoint("a")
+        old = ana.add("good one", wait=True)
+        assert [k.op for k in old.kept] == ["ADD"]
+        rt.rewind("a")
+        new = ana.add("a bad one", wait=True)
+        assert new.ids == old.ids
+        assert new.kept == []
+
+
 def test_a_failure_begun_before_a_rewind_is_not_counted(tmp_path: Path) -> None:
     gate = Gate()
     with opened(tmp_path / "data", extractor=gate) as rt:
