@@ -20,6 +20,7 @@ import numpy as np
 from peers_texts import Fact, make_facts
 
 WARM = 20
+MIXED_ADDS = 5  # one of so many mixed calls is an add, as in http_load.py
 LAST_KILL_S = 0.3  # after the acknowledgements that are waited for
 KILLED_ADDS = 60
 KILL_AFTER = 10  # acknowledgements at most, before the moment is drawn
@@ -89,14 +90,15 @@ class Texts:
     """All that is written and asked in one run."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        counts = [options.memories, options.adds, options.concurrent]
+        mixed = options.mixed // MIXED_ADDS
+        counts = [options.memories, options.adds, options.concurrent, mixed]
         counts += [KILLED_ADDS] * options.kills
         facts = make_facts(sum(counts), options.seed)
         parts: list[list[Fact]] = []
         for count in counts:
             parts.append(facts[:count])
             facts = facts[count:]
-        self.memories, self.adds, self.concurrent, *self.killed = parts
+        self.memories, self.adds, self.concurrent, self.added, *self.killed = parts
         chance = random.Random(options.seed)
         shuffled = chance.sample(self.memories, len(self.memories))
         count = min(options.questions, (len(self.memories) - WARM) // 3)
@@ -104,16 +106,21 @@ class Texts:
             shuffled[start : start + count] for start in (0, count, 2 * count)
         )
         self.warm = [fact.question for fact in shuffled[3 * count :]][:WARM]
+        self.mixed = [(True, fact.text) for fact in self.added]
+        searches = min(mixed * (MIXED_ADDS - 1), len(self.memories))
+        self.mixed += [(False, fact.question) for fact in shuffled[:searches]]
+        chance.shuffle(self.mixed)
 
     def passages(self) -> list[str]:
         """Every text that is kept."""
-        parts = [self.memories, self.adds, self.concurrent, *self.killed]
+        parts = [self.memories, self.adds, self.concurrent, self.added, *self.killed]
         return [fact.text for part in parts for fact in part]
 
     def queries(self) -> list[str]:
         """Every text that is asked; the concurrent ones are looked for by their own words."""
         asked = [fact.question for fact in (*self.asked, *self.threads, *self.many)]
-        return [*asked, *self.warm, *(fact.text for fact in self.concurrent)]
+        mixed = [text for is_add, text in self.mixed if not is_add]
+        return [*asked, *self.warm, *mixed, *(fact.text for fact in self.concurrent)]
 
 
 def texts_of(facts: Sequence[Fact]) -> list[str]:
@@ -235,6 +242,35 @@ class Peer:
         files = [path for path in self.folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
         self.figures["on disk, MiB"] = size / 2**20 if files else None
+
+    def mix(self, clients: int, most_seconds: float) -> None:
+        """Adds and searches together, on a copy: by one client, then by many at once."""
+        for count in (1, clients):
+            name = "mixed, one client" if count == 1 else f"mixed, {count} threads"
+            worker, folder = self._copy("mixed")
+            try:
+                answer = worker.call(
+                    "mixed", calls=self._texts.mixed, clients=count, most_seconds=most_seconds
+                )
+            except RuntimeError as exc:
+                self.figures[f"{name}: crashed"] = str(exc)
+                worker.kill()
+            else:
+                calls = len(answer["adds"]) + len(answer["searches"])
+                self.figures |= {
+                    f"{name}: searches/s": len(answer["searches"]) / answer["seconds"],
+                    f"{name}: adds/s": len(answer["adds"]) / answer["seconds"],
+                    f"{name}: calls": calls,
+                    f"{name}: CPU a call, ms": 1000 * answer["cpu"] / max(1, calls),
+                    f"{name}: lost, doubled": pair(answer["acknowledged"], self.listed(worker)),
+                }
+                if answer["errors"]:
+                    self.figures[f"{name}: errors"] = len(answer["errors"])
+                if answer["searches"]:
+                    self._times(f"{name}, a search", answer["searches"])
+                worker.call("close")
+                worker.end()
+            shutil.rmtree(folder, ignore_errors=True)
 
     def collide(self, clients: int) -> None:
         """Writes at the same time: what is lost at once, not found, and lost after reopening.

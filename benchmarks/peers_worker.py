@@ -461,6 +461,43 @@ class Worker:
             "errors": [error for error, _ in done if error],
         }
 
+    def mixed(
+        self, calls: list[tuple[bool, str]], clients: int, most_seconds: float
+    ) -> dict[str, Any]:
+        """Adds (True) and searches from so many threads, each of which makes its next call after
+        the last answer; those that are not begun within `most_seconds` are left out."""
+        ends_at = time.perf_counter() + most_seconds
+
+        def attempt(call: tuple[bool, str]) -> tuple[bool, str, str, float] | None:
+            is_add, text = call
+            start = time.perf_counter()
+            if start > ends_at:
+                return None
+            try:
+                if is_add:
+                    self.system.add(text, f"add {text}")
+                else:
+                    self.system.search(text)
+            except Exception as exc:  # noqa: BLE001 (whatever a peer raises is its answer)
+                return is_add, text, f"{type(exc).__name__}: {exc}", time.perf_counter() - start
+            return is_add, text, "", time.perf_counter() - start
+
+        start, used = time.perf_counter(), time.process_time()
+        if clients == 1:
+            every = list(map(attempt, calls))
+        else:
+            with ThreadPoolExecutor(clients) as pool:
+                every = list(pool.map(attempt, calls))
+        done = [one for one in every if one is not None]
+        return {
+            "seconds": time.perf_counter() - start,
+            "cpu": time.process_time() - used,
+            "adds": [took for is_add, _, error, took in done if is_add and not error],
+            "searches": [took for is_add, _, error, took in done if not is_add and not error],
+            "acknowledged": [text for is_add, text, error, _ in done if is_add and not error],
+            "errors": [error for _, _, error, _ in done if error],
+        }
+
     def texts(self) -> dict[str, Any]:
         """List everything."""
         return {"texts": self.system.texts()}

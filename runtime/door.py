@@ -135,14 +135,14 @@ def kind(value: object) -> Any:
     return one_of(value, "kind", MEMORY_KINDS)
 
 
-def duration(value: object, what: str) -> float:
-    """Return a positive, finite number of seconds; raises InvalidTimeError."""
+def duration(value: object, what: str, unit: str = "seconds") -> float:
+    """Return a positive, finite number of a unit of time; raises InvalidTimeError."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
         or not 0 < value <= sys.float_info.max
     ):
-        msg = f"{what} must be a positive number of seconds, not {shown(value)}"
+        msg = f"{what} must be a positive number of {unit}, not {shown(value)}"
         raise InvalidTimeError(msg, what=what)
     return float(value)
 

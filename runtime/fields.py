@@ -19,6 +19,13 @@ from reverie.memory_graph.ids import check_id
 _MIN_TIME_S = -62_135_596_800.0
 _MAX_TIME_S = 253_402_300_799.0
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
+_MARKS = (  # of other encodings than UTF-8; that of UTF-16 begins one of UTF-32
+    (b"\xff\xfe\0\0", "UTF-32"),
+    (b"\0\0\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+    (b"\x841\x953", "GB18030"),
+)
 _COMPACT_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
@@ -52,6 +59,25 @@ def parse_time(value: object) -> float:
     raise InvalidTimeError(msg)
 
 
+def require_utf8(begin: bytes, where: str) -> None:
+    """Refuse a file whose first bytes say that its text is in another encoding.
+
+    Args:
+        begin: at least its first four bytes, if it has so many.
+        where: the file, for the message.
+
+    Raises:
+        InvalidTextError: they are the mark of UTF-16, UTF-32 or GB18030.
+    """
+    found = next((name for mark, name in _MARKS if begin.startswith(mark)), None)
+    if found is not None:
+        msg = (
+            f"{where}: its text is {found}, as its first bytes say, and UTF-8 is expected; save it "
+            f"as UTF-8, as with: iconv -f {found} -t UTF-8"
+        )
+        raise InvalidTextError(msg, file=where)
+
+
 def name_at(record: Mapping[str, object], key: str) -> str | None:
     """Return the id at `key`, a whole number as its digits; None where it is absent or null.
 
@@ -83,7 +109,7 @@ def check_text(item: object) -> str:
     try:
         item.encode()
     except UnicodeEncodeError as exc:
-        msg = "'text' holds a lone surrogate, which is no character"
+        msg = "'text' holds a lone surrogate: half a character, or a byte that is no UTF-8"
         raise InvalidTextError(msg).because(exc) from exc
     return item
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias
 import msgspec
 
 from reverie import locomo
-from reverie.fields import check_text, name_at, parse_time
+from reverie.fields import check_text, name_at, parse_time, require_utf8
 from reverie.locomo import QuestionRecord, read_questions
 from reverie.memory_graph.drafts import TurnDraft
 from reverie.memory_graph.errors import (
@@ -94,7 +94,8 @@ def read_turns(
     Raises:
         InvalidValueError: the arguments, the file, or its JSON. Arguments are checked, and the
             format is found, before the first turn is asked for.
-        InvalidTextError: not UTF-8, or a text that is missing, blank or no proper text.
+        InvalidTextError: not UTF-8, or a text that is missing, blank or no proper text. A file that
+            begins with the mark of another encoding always raises.
         InvalidTimeError, InvalidIdError, InvalidMetadataError: that part of a turn.
             Errors about the content have the attributes `file` and `line`.
     """
@@ -128,6 +129,7 @@ def sniff(path: str | Path) -> Format:
 
     Raises:
         InvalidValueError: the file cannot be read, or begins like neither format.
+        InvalidTextError: it begins with the mark of another encoding than UTF-8.
     """
     path = Path(path)
     number, first = next(_lines(path), (1, b""))
@@ -192,7 +194,10 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
     """Yield (line number, bytes) of each line that is not blank; None for one over the limit."""
     try:
         with path.open("rb") as file:
+            require_utf8(file.peek(4), str(path))
             yield from split_lines(file)
+    except InputError:
+        raise
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
         msg = f"{path} cannot be read: {exc}"
         raise InvalidValueError(msg, file=str(path)).because(exc) from exc

@@ -10,12 +10,19 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import platformdirs
 import pytest
 
 from reverie.memory_graph.errors import ModelMissingError
+
+if TYPE_CHECKING:
+    from support import Factory
+
+    from reverie import Runtime
+    from reverie.world import World
 
 # -- a home folder for the session ------------------------------------------------------
 
@@ -41,6 +48,31 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the temporary home folder."""
     shutil.rmtree(config.stash[_home], ignore_errors=True)
+
+
+# -- runtimes ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def factory(tmp_path: Path) -> Iterator[Factory]:
+    """Opens runtimes on folders of the test's own; all of them are checked afterwards."""
+    from support import Factory  # test_conftest.py copies this file to where that is not
+
+    made = Factory(tmp_path, None)
+    yield made
+    made.finish()
+
+
+@pytest.fixture
+def rt(factory: Factory) -> Runtime:
+    """A runtime."""
+    return factory()
+
+
+@pytest.fixture
+def town(rt: Runtime) -> World:
+    """A world of that runtime."""
+    return rt.world("town")
 
 
 # -- missing models ---------------------------------------------------------------------

@@ -76,6 +76,18 @@ def ask(
     return client.request(op.method, url, **sent)
 
 
+def example_of(op: Operation, language: str, client: TestClient) -> Example:
+    """The example of an operation, with what it needs beside what is prepared for all."""
+    example = op.examples[language]
+    if op.name == "restore_memory":
+        user = runtime_of(client).user(example.path["user"], example.path["world"])
+        user.delete(example.path["item"])
+    if op.takes == "file":
+        export = BY_NAME["export_world"]
+        example = example._replace(body=ask(client, export, export.examples[language]).content)
+    return example
+
+
 def events(text: str) -> list[tuple[str, Any]]:
     """The events of a stream: names and data."""
     found = re.findall(r"event: (.*)\n(?:id: .*\n)?data: (.*)\n\n", text)

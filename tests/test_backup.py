@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import re
 import shutil
@@ -249,14 +250,18 @@ def test_several_are_kept_and_the_newest_whole_one_is_taken(kept: Path, tmp_path
     assert reverie.restore(first, tmp_path / "old").backup == str(first)
 
 
-@pytest.mark.parametrize("target", ["full", "file", "link"])
-def test_only_a_new_folder_is_restored_into(kept: Path, tmp_path: Path, target: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "what"), [("full", "not empty"), ("file", "a file"), ("link", "a link")]
+)
+def test_only_a_new_folder_is_restored_into(
+    kept: Path, tmp_path: Path, target: str, what: str
+) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a").write_text("mine 我的", encoding="utf-8")
     (tmp_path / "file").write_text("mine 我的", encoding="utf-8")
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
-    with pytest.raises(errors.DataFolderError, match="not empty"):
+    with pytest.raises(errors.DataFolderError, match=f"{target} is {what}; restore into a new"):
         reverie.restore(kept, tmp_path / target)
     assert (tmp_path / "full" / "a").read_text(encoding="utf-8") == "mine 我的"
     assert reverie.restore(kept, tmp_path / "empty").users == 4
@@ -332,9 +337,17 @@ def test_a_manifest_names_nobody(kept: Path) -> None:
     assert not re.search("ana|李娜|bo\\b|曾|default", json.dumps(manifest, ensure_ascii=False))
 
 
-def test_only_its_owner_can_read_it(kept: Path) -> None:
-    for path in [only(kept), *only(kept).rglob("*")]:
-        assert path.stat().st_mode & 0o077 == 0
+def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with opened(tmp_path / "data", background=False) as rt:
+            rt.backup(tmp_path / "kept")
+        reverie.restore(tmp_path / "kept", tmp_path / "back")
+    finally:
+        os.umask(before)
+    kept, back = tmp_path / "kept", tmp_path / "back"
+    for path in [kept, *kept.rglob("*"), back, *filter(Path.is_dir, back.rglob("*"))]:
+        assert path.stat().st_mode & 0o077 == 0, path
 
 
 def held_elsewhere(rt: Runtime) -> list[str]:

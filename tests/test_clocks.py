@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,6 @@ from reverie.models.standin import HashEmbedder
 
 EDGES = (-62_135_596_800.0, -1e9, -0.5, 0.0, 1e-9, 12.0, START, 253_402_300_799.0)
 REFUSED = (math.nan, math.inf, -math.inf, 1e300, -1e300, 10**400, 253_402_300_800, None, True)
-
-
-@pytest.fixture
-def factory(tmp_path: Path) -> Iterator[Factory]:
-    made = Factory(tmp_path, None)
-    yield made
-    made.finish()
 
 
 class Given:

@@ -22,11 +22,10 @@ from reverie.operations.manifest import partition_file
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A sound data folder, for its owner only."""
+    """A sound data folder."""
     with opened(tmp_path / "data", background=False, embedder="standin") as rt:
         for name in ("ana", "李娜"):
             rt.user(name).remember(f"{name} keeps bees. {name}养蜂。")
-    (tmp_path / "data").chmod(0o700)
     return tmp_path / "data"
 
 

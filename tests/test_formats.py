@@ -177,6 +177,18 @@ def test_a_bad_line_is_named_or_skipped(
     assert len(list(read_turns(path, on_error="skip"))) == 2  # a report is not required
 
 
+@pytest.mark.parametrize("name", ["talk.jsonl", "talk"])
+def test_a_file_that_says_that_it_is_no_utf_8_is_told_so(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes('{"text": "a 你好"}\n'.encode("utf-16"))
+    for call in (sniff, count_turns, lambda path: list(read_turns(path, on_error="skip"))):
+        with pytest.raises(
+            InvalidTextError, match=r"its text is UTF-16.*UTF-8 is expected"
+        ) as caught:
+            call(path)
+        assert str(path) in caught.value.message
+
+
 def test_a_line_over_the_limit_is_refused_at_its_exact_size(
     jsonl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +233,9 @@ def test_any_text_comes_back_as_it_was_or_is_refused(
     assert kept == ([] if not text.strip() or "\0" in text else [text])
 
 
+MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff", b"\x841\x953")
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_give_turns_or_typed_errors(
     tmp_path_factory: pytest.TempPathFactory, raw: bytes
@@ -228,9 +243,14 @@ def test_any_bytes_give_turns_or_typed_errors(
     path = tmp_path_factory.getbasetemp() / "any.bin"
     path.write_bytes(raw)
     lines: list[int] = []
-    kept = list(
-        read_turns(path, format="jsonl", on_error="skip", on_skip=lambda n, _: lines.append(n))
-    )
+    try:
+        turns = read_turns(
+            path, format="jsonl", on_error="skip", on_skip=lambda n, _: lines.append(n)
+        )
+        kept = list(turns)
+    except InvalidTextError:
+        assert raw.startswith(MARKS)
+        return
     assert len(kept) + len(lines) == count_turns(path, format="jsonl")
     try:
         found = sniff(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,23 +17,6 @@ from reverie.world import World
 
 PLAN = "The guild will burn the mill."
 ASKED = "What will the guild do to the mill?"
-
-
-@pytest.fixture
-def factory(tmp_path: Path) -> Iterator[Factory]:
-    made = Factory(tmp_path, None)
-    yield made
-    made.finish()
-
-
-@pytest.fixture
-def rt(factory: Factory) -> Runtime:
-    return factory()
-
-
-@pytest.fixture
-def town(rt: Runtime) -> World:
-    return rt.world("town")
 
 
 def known(town: World, user: str, question: str = ASKED, **options: object) -> list[str]:

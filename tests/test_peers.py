@@ -30,7 +30,7 @@ from reverie.models.standin import HashEmbedder
 MEM0 = os.environ.get("REVERIE_MEM0_PYTHONS", "").split(":")[0]
 NLP = os.environ.get("REVERIE_MEM0_NLP_PYTHON", "")
 SMALL = ["--embedder", "standin", "--memories", "60", "--questions", "30", "--clients", "4"]
-SMALL += ["--adds", "5", "--concurrent", "12", "--kills", "1"]
+SMALL += ["--adds", "5", "--concurrent", "12", "--mixed", "40", "--kills", "1"]
 
 
 def test_every_statement_answers_one_question() -> None:
@@ -63,6 +63,11 @@ def test_ratios_by_hand() -> None:
     theirs = {one: 200.0, many: None, "adds: adds/s": 9.0}
     found = peers.ratios({"systems": {"reverie": ours, "mem0": theirs}})
     assert found == {one: 1.5, "search, the fastest way of each": 7.5}
+    alone, threads = "mixed, one client: searches/s", "mixed, 4 threads: searches/s"
+    mixed = peers.ratios(
+        {"systems": {"reverie": {alone: 90.0, threads: 120.0}, "mem0": {alone: 30.0}}}  # crashed
+    )
+    assert mixed == {alone: 3.0, "searches beside adds, the faster way of each": 4.0}
     assert peers.ratios({"systems": {"reverie": ours, "other": theirs}}, "other") == found
     assert peers.ratios({"systems": {"reverie": ours}}) == {}
 
@@ -89,7 +94,7 @@ def run(tmp_path: Path, *more: str) -> list[dict[str, Any]]:
     out = tmp_path / "out.json"
     status = peers.main([*SMALL, *more, "--json", str(out)])
     told: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
-    ratio = told[0]["ratios"].get("mem0", {}).get(peers.FASTEST, 9)
+    ratio = told[0]["ratios"].get("mem0", {}).get(peers.FASTEST_MIXED, 9)
     assert status == (1 if ratio < 5 else 0)
     return told
 
@@ -104,7 +109,9 @@ def test_reverie_loses_nothing_and_answers(
     (told,) = run(tmp_path)
     figures = told["systems"]["reverie"]
     assert all(counts == [0, 0] for counts in losses(figures).values()), figures
-    assert len(losses(figures)) == 5
+    assert len(losses(figures)) == 7
+    assert figures["mixed, one client: calls"] == figures["mixed, 4 threads: calls"] == 40
+    assert "mixed, 4 threads: errors" not in figures
     assert figures["12 adds at once: errors"] == 0
     assert figures["12 adds at once: not found by their own words"] == 0
     assert figures["1 kills: acknowledged before them"] >= 1

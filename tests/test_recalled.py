@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, strategies as st
@@ -20,13 +19,6 @@ TALK = [
     "我对花生过敏。",
     "我妹妹小红喜欢喝茶。",
 ]
-
-
-@pytest.fixture
-def factory(tmp_path: Path) -> Iterator[Factory]:
-    made = Factory(tmp_path, None)
-    yield made
-    made.finish()
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,13 +29,6 @@ from reverie.models.summarise import CentralSentences, WrittenSummaries
 
 NAMES = ["Bo", "Cy", "小明", "磨坊", "Di"]
 ONLY = SummaryPolicy(kinds="insights")
-
-
-@pytest.fixture
-def factory(tmp_path: Path) -> Iterator[Factory]:
-    made = Factory(tmp_path, None)
-    yield made
-    made.finish()
 
 
 def saw(memory: UserMemory, text: str, *names: str, at: float = START, **fields: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,13 +39,6 @@ moves = st.lists(
     ),
     max_size=60,
 )
-
-
-@pytest.fixture
-def factory(tmp_path: Path) -> Iterator[Factory]:
-    made = Factory(tmp_path, None)
-    yield made
-    made.finish()
 
 
 @pytest.fixture

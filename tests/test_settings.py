@@ -169,8 +169,16 @@ def test_a_mistake_in_a_variable_is_named(name: str, text: str) -> None:
 
 
 def test_variables_that_mean_nothing_are_told() -> None:
-    environ = {"REVERIE_SUMARY": "1", "REVERIE_DATA": "x", "REVERIE_MASK_KEY": "k", "OTHER": "1"}
-    assert load_config(environ=environ).unknown == ("REVERIE_SUMARY",)
+    environ = {"REVERIE_DATA": "x", "REVERIE_MASK_KEY": "k", "OTHER": "1", "REVERIE_THREADS": "2"}
+    wrong = {
+        "REVERIE_DATTA": "REVERIE_DATA",
+        "REVERIE_MODEL": "REVERIE_MODELS",
+        "REVERIE_SUMARY_EVERY": "REVERIE_SUMMARY_EVERY",
+        "REVERIE_UNHEARD_OF": None,
+        "REVERIE_摘要": None,
+    }
+    found = load_config(environ=environ | dict.fromkeys(wrong, "1")).unknown
+    assert list(found.items()) == sorted(wrong.items())
 
 
 def test_arguments_may_be_objects_and_are_checked() -> None:

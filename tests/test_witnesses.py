@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +21,6 @@ from reverie.world import World
 
 CROWD = [f"npc-{i}" for i in range(12)]  # over several partitions
 THEFT = "The player stole the amulet at the market."
-
-
-@pytest.fixture
-def factory(tmp_path: Path) -> Iterator[Factory]:
-    made = Factory(tmp_path, None)
-    yield made
-    made.finish()
-
-
-@pytest.fixture
-def rt(factory: Factory) -> Runtime:
-    return factory()
-
-
-@pytest.fixture
-def town(rt: Runtime) -> World:
-    return rt.world("town")
 
 
 def texts(town: World, user: str, question: str = "Who stole the amulet?") -> list[str]:

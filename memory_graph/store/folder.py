@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 DEFAULT_PARTITIONS = 16
 
 CATALOG = "catalog.db"
+PRIVATE = 0o700  # the mode of a new folder: what people said is in it
 _FOLDERS = ("partitions", "indices", "traces")
 # A power loss while the folder is made may leave any of them without the others.
 _OURS = {CATALOG, "catalog.commits", "LOCK", "OWNER.json", "OWNER.json.new"}
@@ -88,6 +89,8 @@ class DataFolder:
     def open(cls, path: Path, *, owner: str, partitions: int = DEFAULT_PARTITIONS) -> DataFolder:
         """Lock a data folder and open its catalog; make both when there is nothing yet.
 
+        What is made is for its owner only; the mode of a folder that is there stays as it is.
+
         Args:
             path: an empty or missing folder, or a data folder.
             owner: who opens it, for people.
@@ -105,13 +108,13 @@ class DataFolder:
         path = Path(path).absolute()
         try:
             require_ours(path)
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             lock = _lock(path)
         except OSError as exc:
             raise disk_error(exc, path) from exc
         try:
             for name in _FOLDERS:
-                (path / name).mkdir(exist_ok=True)
+                (path / name).mkdir(mode=PRIVATE, exist_ok=True)
             finish(path)
             if not (path / CATALOG).exists():
                 _sync_names_above(path)

@@ -30,6 +30,7 @@ def new_place(folder: Path) -> int:
     """Make `damaged/<number>/` with the next number, and return it."""
     taken = [int(p.name) for p in (folder / DAMAGED).glob("*") if p.name.isdecimal()]
     number = max(taken, default=0) + 1
+    (folder / DAMAGED).mkdir(mode=0o700, exist_ok=True)
     (folder / DAMAGED / str(number) / _BUILT_IN).mkdir(parents=True)
     sync_folder(folder)
     return number

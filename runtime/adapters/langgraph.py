@@ -241,7 +241,7 @@ class ReverieStore(BaseStore):
         if op.value is None:
             return Put(namespace, key, None, (), None)
         value = _value(op.value)
-        ttl_s = None if op.ttl is None else door.duration(op.ttl, "ttl") * 60.0
+        ttl_s = None if op.ttl is None else door.duration(op.ttl, "ttl", "minutes") * 60.0
         if ttl_s is not None and not math.isfinite(ttl_s):
             msg = "ttl is too long: leave it out"
             raise InvalidTimeError(msg, what="ttl")
@@ -337,7 +337,7 @@ def _check_ttl(ttl: Mapping[str, Any]) -> None:
         msg = f"ttl: unknown {', '.join(unknown)}"
         raise ConfigError(msg, setting="ttl")
     if ttl.get("default_ttl") is not None:
-        door.duration(ttl["default_ttl"], "default_ttl")
+        door.duration(ttl["default_ttl"], "default_ttl", "minutes")
 
 
 def _matches(condition: MatchCondition, namespace: Namespace) -> bool:

@@ -42,8 +42,8 @@ def show(options: WriterOptions) -> None:
         )
     made.add_row("mask_key", f"({key})", MASK_KEY if key == "set" else "")
     output.console().print(made)
-    if loaded.unknown:
-        output.note(f"not known to reverie: {', '.join(loaded.unknown)}")
+    for name, near in loaded.unknown.items():
+        output.note(f"{name} is not known to reverie" + (f"; did you mean {near}?" if near else ""))
 
 
 def check(

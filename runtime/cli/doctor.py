@@ -38,7 +38,7 @@ def doctor(
     unknown: tuple[str, ...] = ()
     try:
         loaded = load_settings(options)
-        config, unknown = loaded.config, loaded.unknown
+        config, unknown = loaded.config, tuple(loaded.unknown)
     except ConfigError as exc:
         lines.append(Line("settings", "fail", exc.message, "mend it; reverie config check FILE"))
     lines += examine(

@@ -10,7 +10,7 @@ import typer
 from reverie.cli import output
 from reverie.cli.opening import open_runtime, require_folder
 from reverie.cli.options import FolderOptions, with_options
-from reverie.memory_graph.errors import ConfigError
+from reverie.memory_graph.errors import DataFolderError
 
 if TYPE_CHECKING:
     from reverie.http.keys import Key, KeyFile
@@ -36,17 +36,22 @@ def create(
         bool, typer.Option("--all-worlds", help="It is for all worlds, also those to come.")
     ] = False,
     name: Annotated[str, typer.Option(help="What it is for.", show_default=False)] = "",
+    new: Annotated[
+        bool, typer.Option("--new", help="Make the data folder, too, when there is none.")
+    ] = False,
 ) -> None:
     """Make a key and show it; it cannot be shown again.
 
     With the first one, every request needs a key. A server that runs knows of it within a second.
     """
-    if not options.data.exists():
-        open_runtime(options, create=True, background=False).close()
-    require_folder(options)
     if not (options.data / "catalog.db").exists():
-        msg = f"{options.data} is no data folder"
-        raise ConfigError(msg, path=str(options.data))
+        if not new:
+            msg = (
+                f"there is no data folder at {options.data}; name another with --data, or make it "
+                "with --new"
+            )
+            raise DataFolderError(msg, path=str(options.data))
+        open_runtime(options, create=True, background=False).close()
     whole, key = _file(options.data).create(
         role,  # type: ignore[arg-type]  # checked there
         worlds=world or (),

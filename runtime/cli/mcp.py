@@ -9,29 +9,35 @@ from typing import Annotated, Literal
 import typer
 
 from reverie.cli.opening import open_runtime
-from reverie.cli.options import WriterOptions, with_options
+from reverie.cli.options import WriterOptions, flags_given, with_options
 
 _PORT = 8643
+_OF_HTTP = ("host", "port", "allow_host", "allow_origin", "rate")
 
 
 def mcp(  # noqa: PLR0913 (options)
     options: WriterOptions,
+    context: typer.Context,
     *,
     http: Annotated[
         bool, typer.Option("--http", help="Serve streamable HTTP at /mcp; stdio by default.")
     ] = False,
     host: Annotated[
-        str, typer.Option(help="Where to listen; without keys, on this machine only.")
+        str, typer.Option(help="With --http: where to listen; without keys, on this machine only.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: any that is free.")] = _PORT,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="With --http: the port; 0: any that is free.")
+    ] = _PORT,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Another name that the Host header may hold.", show_default=False),
+        typer.Option(
+            help="With --http: another name that the Host header may hold.", show_default=False
+        ),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
-            help="A web page's origin that may call, such as http://localhost:6274.",
+            help="With --http: a web page's origin that may call, as http://localhost:6274.",
             show_default=False,
         ),
     ] = None,
@@ -69,6 +75,10 @@ def mcp(  # noqa: PLR0913 (options)
     Over stdio, nothing but the protocol is written to standard output; it ends when standard input
     does. Over HTTP, a key of `reverie keys` is needed as soon as there is one.
     """
+    if not http and (names := flags_given(context, _OF_HTTP)):
+        shown = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        msg = f"{shown}: only with --http; over stdio there is nothing to listen on"
+        raise typer.BadParameter(msg)
     import asyncio  # not for every command
 
     from reverie.mcp import needs_extra

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_type_hints
@@ -161,6 +161,13 @@ class WriterOptions(UserOptions):
             show_default=False,
         ),
     ] = None
+
+
+def flags_given(context: typer.Context, names: Sequence[str]) -> tuple[str, ...]:
+    """Return which of these parameters of a command are on the command line, or set by a variable
+    of the environment."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return tuple(name for name, source in sources.items() if source and source.name != "DEFAULT")
 
 
 def with_options(command: Command) -> Command:

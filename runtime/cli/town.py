@@ -11,7 +11,7 @@ import typer
 
 from reverie.cli import output
 from reverie.cli.models import folder_of
-from reverie.cli.options import ModelOptions, with_options
+from reverie.cli.options import ModelOptions, flags_given, with_options
 from reverie.memory_graph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _NAMED = 6  # who know, in a line
 _CHECKED = 50  # people whose memories are compared with the script in a large town
 _LINKED = 1000  # people up to which memories are linked with people and places
 _ASKED = 120  # questions to each of them, for what they cannot know
+_FIXED = ("npcs", "seed", "pace", "scenes", "days")  # settings that a save or a log fixes
 _QUESTION = "who knows that the player stole the amulet?"
 
 
@@ -135,7 +136,7 @@ def town(  # noqa: PLR0913 (each is an option)
         embedder=embedder,
         scenes=scenes,
         replay=replay,
-        given=_given(context),
+        given=flags_given(context, _FIXED),
         models_folder=folder_of(options),
         settings={} if language_model is None else _written_by(language_model),
     )
@@ -175,13 +176,6 @@ def town(  # noqa: PLR0913 (each is an option)
 
 def _written_by(language_model: str) -> dict[str, object]:
     return {"language_model": language_model, "summaries": "written"}
-
-
-def _given(context: typer.Context) -> tuple[str, ...]:
-    """Return which of the settings that a save or a log fixes are in the command line."""
-    names = ("npcs", "seed", "pace", "scenes", "days")
-    sources = {name: context.get_parameter_source(name) for name in names}
-    return tuple(name for name, source in sources.items() if source and source.name != "DEFAULT")
 
 
 def _require_report(report: Path, data: Path) -> None:

@@ -7,7 +7,7 @@ where the folder is, is nobody's business.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ import msgspec
 
 from reverie.http.faults import Refusal
 from reverie.http.streaming import event
-from reverie.memory_graph.errors import OverloadedError
 from reverie.memory_graph.ids import Key
 from reverie.operations import copying
 from reverie.repeats import NOBODY, mark
@@ -69,7 +68,7 @@ def shown(backup: copying.Backup) -> Backup:
 
 
 class BackingUp:
-    """One backup; `events` carries it out, to its end also when nobody listens any more."""
+    """One backup, which is carried out to its end also when nobody listens any more."""
 
     def __init__(self, state: State, call: Call) -> None:
         """Raises Refusal when the server makes none."""
@@ -77,17 +76,35 @@ class BackingUp:
         self._state = state
         self._call = call
         self._loop = asyncio.get_running_loop()
+        self._begun: asyncio.Future[None] = self._loop.create_future()
         self._told: asyncio.Queue[Copied | None] = asyncio.Queue()
 
-    async def events(self) -> AsyncGenerator[bytes]:
-        """Yield the events; raises what ends it early."""
-        yield event("begin", Begun(self._call.request_id))
+    async def begin(self) -> AsyncGenerator[bytes]:
+        """Return the events, once it is being made or was found; raises what kept it from that."""
         settings = self._state.settings
         work = asyncio.ensure_future(self._state.slow.run(self._made, settings.slow_timeout_s))
-        work.add_done_callback(lambda _: self._told.put_nowait(None))
+        work.add_done_callback(self._ended)
+        await self._begun
+        return self._events(work)
+
+    async def _events(self, work: asyncio.Future[Backup]) -> AsyncGenerator[bytes]:
+        yield event("begin", Begun(self._call.request_id))
         while (copied := await self._told.get()) is not None:
             yield event("progress", copied)
         yield event("result", await work)
+
+    def _ended(self, work: asyncio.Future[Backup]) -> None:
+        self._told.put_nowait(None)
+        if self._begun.done():
+            return
+        if not work.cancelled() and (error := work.exception()) is not None:
+            self._begun.set_exception(error)
+        else:
+            self._begun.set_result(None)
+
+    def _has_begun(self) -> None:
+        if not self._begun.done():
+            self._begun.set_result(None)
 
     # -- in a thread ---------------------------------------------------------------------
 
@@ -99,10 +116,11 @@ class BackingUp:
 
         def name_of_new() -> str:
             if not self._state.backing_up.acquire(blocking=False):
-                msg = "a backup is being made already; try again later"
-                raise OverloadedError(msg)
+                msg = "a backup is being made already; try again when it is done"
+                raise Refusal("BackupUnderWay", msg)
             try:
-                made.append(runtime.backup(self._folder, progress=self._tell))
+                self._tell(self._has_begun)
+                made.append(runtime.backup(self._folder, progress=self._copied))
             finally:
                 self._state.backing_up.release()
             return made[0].name
@@ -110,6 +128,9 @@ class BackingUp:
         name = runtime.repeats.once(FOLDER, known, str, name_of_new)
         return shown(made[0] if made else copying.backup_of(self._folder, name))
 
-    def _tell(self, files: int, of_files: int) -> None:
+    def _copied(self, files: int, of_files: int) -> None:
+        self._tell(self._told.put_nowait, Copied(files, of_files))
+
+    def _tell(self, call: Callable[..., object], *given: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-            self._loop.call_soon_threadsafe(self._told.put_nowait, Copied(files, of_files))
+            self._loop.call_soon_threadsafe(call, *given)

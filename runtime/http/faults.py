@@ -26,6 +26,7 @@ REFUSALS: dict[str, int] = {
     "MethodNotAllowed": 405,
     "RequestTimeout": 408,
     "BackupsOff": 409,
+    "BackupUnderWay": 409,
     "BodyTooLarge": 413,
     "UnsupportedMediaType": 415,
     "MisdirectedHost": 421,

@@ -32,7 +32,7 @@ table = Table("administration")
     is_raw=True,
     gives="events",
     events={"begin": Begun, "progress": Copied, "result": Backup, "error": Fault},
-    refusals=("BackupsOff",),
+    refusals=("BackupsOff", "BackupUnderWay"),
     is_slow=True,
     examples=both(),
 )
@@ -42,9 +42,10 @@ async def make_backup(state: State, _request: Request, call: Call) -> Response:
     It goes to the folder that the server was started with (`reverie serve --backups FOLDER`), and
     nowhere else; without one, the answer is `BackupsOff`. It is made to its end also when the
     connection breaks. Sent again with the same Idempotency-Key, the request gives the backup that
-    was made, and makes none. One is made at a time.
+    was made, and makes none. One is made at a time: meanwhile, another is `BackupUnderWay`.
     """
-    return streaming.answer(streaming.ending("make_backup", BackingUp(state, call).events()))
+    events = await BackingUp(state, call).begin()
+    return streaming.answer(streaming.ending("make_backup", events))
 
 
 @table.add(

@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from reverie.importers.messages import Conversation, objects, text_or
-from reverie.importers.records import BadEntry, Entry, Options, digest, unusable, usable_id
-from reverie.importers.sources import Member
+from reverie.importers.messages import Conversation, text_or
+from reverie.importers.records import Entry, Options, digest, unusable, usable_id
 
 NAME = re.compile(r"conversations(-\d+)?\.json", re.IGNORECASE)
 _CITED = re.compile("\ue200[^\ue201]*\ue201")  # marks of sources, which only its own page can show
@@ -30,18 +29,8 @@ class _Node(NamedTuple):
     message: Any = None
 
 
-def read(member: Member, file: Any, options: Options) -> Iterator[Entry]:
-    """Yield the turns of an export in order, conversation by conversation."""
-    for number, where, fields in objects(member, file):
-        if isinstance(fields, BadEntry):
-            yield fields
-        else:
-            yield from _conversation(number, where, fields, options)
-
-
-def _conversation(
-    number: int, where: str, fields: dict[str, Any], options: Options
-) -> Iterator[Entry]:
+def turns_of(number: int, where: str, fields: dict[str, Any], options: Options) -> Iterator[Entry]:
+    """Yield the turns of a conversation in order."""
     mapping = fields.get("mapping")
     if not isinstance(mapping, dict):
         yield unusable(number, where, "it has no 'mapping', the tree of its messages")

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from reverie.importers.messages import Conversation, objects, text_or
-from reverie.importers.records import BadEntry, Entry, Options, digest, unusable, usable_id
-from reverie.importers.sources import Member
+from reverie.importers.messages import Conversation, text_or
+from reverie.importers.records import Entry, Options, digest, unusable, usable_id
 
 NAME = re.compile(r"conversations(-\d+)?\.json", re.IGNORECASE)
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -25,18 +24,8 @@ _LEFT_OUT = {
 }
 
 
-def read(member: Member, file: Any, options: Options) -> Iterator[Entry]:
-    """Yield the turns of an export in order, conversation by conversation."""
-    for number, where, fields in objects(member, file):
-        if isinstance(fields, BadEntry):
-            yield fields
-        else:
-            yield from _conversation(number, where, fields, options)
-
-
-def _conversation(
-    number: int, where: str, fields: dict[str, Any], options: Options
-) -> Iterator[Entry]:
+def turns_of(number: int, where: str, fields: dict[str, Any], options: Options) -> Iterator[Entry]:
+    """Yield the turns of a conversation in order."""
     messages = fields.get("chat_messages")
     if not isinstance(messages, list):
         yield unusable(number, where, "it has no list of 'chat_messages'")

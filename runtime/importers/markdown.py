@@ -19,23 +19,14 @@ import io
 import re
 from collections.abc import Iterator
 from datetime import date, datetime
-from typing import NamedTuple
+from functools import partial
 
 from reverie.fields import check_text
-from reverie.importers.lines import text_lines
-from reverie.importers.records import (
-    MAX_TEXT_BYTES,
-    Entry,
-    Options,
-    bad,
-    digest,
-    record,
-    unusable,
-    usable_id,
-)
+from reverie.importers.lines import OpenTurn, text_lines
+from reverie.importers.records import Entry, Options, bad, digest, usable_id
 from reverie.importers.sources import Member
 from reverie.memory_graph.drafts import TurnDraft
-from reverie.memory_graph.errors import InputError, InvalidTextError, InvalidTimeError
+from reverie.memory_graph.errors import InvalidTextError, InvalidTimeError
 
 OWNERS = frozenset({"user", "human", "用户", "用戶", "人类"})
 ASSISTANTS = frozenset({"assistant", "ai", "bot", "chatgpt", "claude", "助手", "助理"})
@@ -67,15 +58,6 @@ _DAYS = (
 )
 _HEADED_TIME = re.compile(rf"\s*(?:,|T|at)?\s*{_HEADED}(?!\d)")
 _MAX_HEADING_CHARS = 500
-
-
-class _Turn(NamedTuple):
-    """A turn whose lines are still being read."""
-
-    line: int
-    speaker: str
-    clock: str
-    lines: list[str]
 
 
 def read(member: Member, file: io.BufferedReader, options: Options) -> Iterator[Entry]:
@@ -130,8 +112,7 @@ class _Log:
         self._day: date | None = None
         self._clock = ""
         self._title = ""
-        self._open: _Turn | None = None
-        self._size = 0
+        self._open: OpenTurn | None = None
         self._fence = ""
         self._front = False
 
@@ -153,15 +134,13 @@ class _Log:
             if said := self._speaker.match(line):
                 yield from self.end()
                 clock = said["before"] or said["after"] or ""
-                self._open = _Turn(number, said["name"].strip(), clock, [said["text"]])
-                self._size = len(said["text"])
+                made = partial(self._turn, number, said["name"].strip(), clock)
+                self._open = OpenTurn(number, self._where, said["text"], made)
                 return
         if self._open is None:
             self._options.left_out["lines of no speaker"] += bool(line.strip())
             return
-        self._size += len(line) + 1
-        if self._size <= MAX_TEXT_BYTES:
-            self._open.lines.append(line)
+        self._open.add(line)
 
     def _is_front(self, number: int, line: str) -> bool:
         """Whether a line belongs to what stands between --- and --- at the beginning."""
@@ -201,34 +180,22 @@ class _Log:
     def end(self) -> Iterator[Entry]:
         """Yield the turn that is open."""
         turn, self._open = self._open, None
-        if turn is None:
-            return
-        where = f"{self._where}, line {turn.line}"
-        if self._size > MAX_TEXT_BYTES:
-            why = f"a turn of {self._size:,} characters; at most {MAX_TEXT_BYTES:,} are read"
-            yield unusable(turn.line, where, why)
-            return
-        text = "\n".join(turn.lines).strip()
+        if turn is not None:
+            yield from turn.close(self._title, "markdown")
+
+    def _turn(self, line: int, speaker: str, clock: str, raw: str) -> TurnDraft | None:
+        text = raw.strip()
         if not text:
             self._options.left_out["messages without text"] += 1
-            return
-        role = "assistant" if turn.speaker.casefold() in ASSISTANTS else "user"
-        is_owner = turn.speaker.casefold() in OWNERS
-        try:
-            draft = TurnDraft(
-                text=check_text(text),
-                session=self._session,
-                speaker=None if is_owner else usable_id(turn.speaker),
-                role=role,
-                said_at=self._moment(turn.clock or self._clock),
-                external_id=(
-                    f"markdown-{turn.line}-{digest(self._session, turn.speaker, turn.clock, text)}"
-                ),
-            )
-        except InputError as exc:
-            yield bad(turn.line, where, exc)
-            return
-        yield record(draft, self._title, "markdown", turn.line)
+            return None
+        return TurnDraft(
+            text=check_text(text),
+            session=self._session,
+            speaker=None if speaker.casefold() in OWNERS else usable_id(speaker),
+            role="assistant" if speaker.casefold() in ASSISTANTS else "user",
+            said_at=self._moment(clock or self._clock),
+            external_id=f"markdown-{line}-{digest(self._session, speaker, clock, text)}",
+        )
 
     def _moment(self, clock: str) -> float | None:
         if self._day is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,9 @@ from reverie.importers.records import BadEntry, Entry, Options, bad, record, unu
 from reverie.importers.sources import Member, chunks
 from reverie.memory_graph.drafts import TurnDraft
 from reverie.memory_graph.errors import InputError, InvalidTimeError, InvalidValueError
+
+# What a format makes of a conversation: of its number, its place for people, and its fields.
+TurnsOf: TypeAlias = Callable[[int, str, dict[str, Any], Options], Iterator[Entry]]
 
 _SHOWN = 60  # characters of an id in a message
 
@@ -86,14 +89,18 @@ class Conversation:
         return f"{self.where}, message {message_id[:_SHOWN]}"
 
 
-def objects(member: Member, file: Any) -> Iterator[tuple[int, str, dict[str, Any] | BadEntry]]:
-    """Yield (number, where, object) of each object of an array."""
+def conversations(
+    member: Member, file: Any, options: Options, *, turns_of: TurnsOf
+) -> Iterator[Entry]:
+    """Yield the turns of an export in order, conversation by conversation."""
     for element in elements(chunks(file)):
         where = f"{member.name}, conversation {element.number}"
         try:
-            yield element.number, where, _object(element)
+            fields = _object(element)
         except InvalidValueError as exc:
-            yield element.number, where, bad(element.number, where, exc)
+            yield bad(element.number, where, exc)
+        else:
+            yield from turns_of(element.number, where, fields, options)
 
 
 def _object(element: Element) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from zoneinfo import ZoneInfo
@@ -14,6 +15,7 @@ import msgspec
 from reverie.formats import TurnRecord
 from reverie.importers import chatgpt, claude, jsonl, markdown, whatsapp
 from reverie.importers.elements import elements
+from reverie.importers.messages import conversations
 from reverie.importers.records import BadEntry, DateOrder, Entry, Options, Progress, bad
 from reverie.importers.sources import Member, chunks, members, told
 from reverie.memory_graph.drafts import TurnDraft
@@ -32,8 +34,12 @@ class _Format(NamedTuple):
 
 
 _READERS: dict[str, _Format] = {
-    "chatgpt": _Format(chatgpt.read, chatgpt.NAME, "conversations.json"),
-    "claude": _Format(claude.read, claude.NAME, "conversations.json"),
+    "chatgpt": _Format(
+        partial(conversations, turns_of=chatgpt.turns_of), chatgpt.NAME, "conversations.json"
+    ),
+    "claude": _Format(
+        partial(conversations, turns_of=claude.turns_of), claude.NAME, "conversations.json"
+    ),
     "whatsapp": _Format(whatsapp.read, whatsapp.NAME, ".txt file"),
     "jsonl": _Format(jsonl.read, re.compile(r"(?is).*\.(jsonl|ndjson)"), ".jsonl file"),
     "markdown": _Format(markdown.read, re.compile(r"(?is).*\.(md|markdown)"), ".md file"),
@@ -140,6 +146,7 @@ def sniff(path: str | Path) -> FormatName:
 
     Raises:
         InvalidValueError: it cannot be read, or is like none of them.
+        InvalidTextError: it begins with the mark of another encoding than UTF-8.
     """
     path = Path(path)
     every = [n for n in FORMATS if n != "claude"]  # named as those of ChatGPT

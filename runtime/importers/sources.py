@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from reverie.fields import require_utf8
 from reverie.importers.records import Progress
 from reverie.memory_graph.errors import InvalidValueError
 
@@ -54,8 +55,15 @@ class Member:
 
         Raises:
             InvalidValueError: it cannot be read.
+            InvalidTextError: it begins with the mark of another encoding than UTF-8.
         """
-        return io.BufferedReader(_Stream(self, progress), BUFFER_BYTES)
+        file: io.BufferedReader = io.BufferedReader(_Stream(self, progress), BUFFER_BYTES)
+        try:
+            require_utf8(file.peek(4), _shown(self.path, self.name))
+        except BaseException:
+            file.close()
+            raise
+        return file
 
 
 class _Stream(io.RawIOBase):
@@ -162,9 +170,12 @@ def _last(info: zipfile.ZipInfo) -> str:
 
 def unreadable(path: Path, name: str, cause: Exception) -> InvalidValueError:
     """Return the error for a file that cannot be read."""
-    inside = f", {name}" if name and name != path.name else ""
-    msg = f"{path}{inside} cannot be read: {cause}"
+    msg = f"{_shown(path, name)} cannot be read: {cause}"
     return InvalidValueError(msg, file=str(path)).because(cause)
+
+
+def _shown(path: Path, name: str) -> str:
+    return f"{path}, {name}" if name and name != path.name else str(path)
 
 
 def told(progress: Progress | None, total_bytes: int) -> Callable[[int], None] | None:

@@ -15,24 +15,15 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import partial
 
 from reverie.fields import check_text
-from reverie.importers.lines import text_lines
-from reverie.importers.records import (
-    MAX_TEXT_BYTES,
-    Entry,
-    Options,
-    bad,
-    digest,
-    record,
-    unusable,
-    usable_id,
-)
+from reverie.importers.lines import OpenTurn, text_lines
+from reverie.importers.records import Entry, Options, bad, digest, usable_id
 from reverie.importers.sources import Member
 from reverie.importers.whatsapp_dates import Dates, Stamp, found_order
 from reverie.memory_graph.drafts import TurnDraft
-from reverie.memory_graph.errors import InputError, InvalidTextError
+from reverie.memory_graph.errors import InvalidTextError
 
 NAME = re.compile(r".*\.txt", re.IGNORECASE | re.DOTALL)
 
@@ -77,15 +68,6 @@ _CHATS = (  # names of files, with the name of the chat in them
     re.compile(r"[与與和] ?(.+?) ?的 ?WhatsApp.*", re.IGNORECASE),
 )
 _TELLS = 20  # lines from the beginning in which a chat shows that it is one
-
-
-class _Message(NamedTuple):
-    """A message whose lines are still being read."""
-
-    line: int
-    stamp: Stamp
-    speaker: str
-    lines: list[str]
 
 
 def is_head(line: str) -> bool:
@@ -154,8 +136,7 @@ class _Chat:
         self._title = title
         self._dates = dates
         self._options = options
-        self._open: _Message | None = None
-        self._size = 0
+        self._open: OpenTurn | None = None
 
     def take(self, number: int, line: str | InvalidTextError) -> Iterator[Entry]:
         """Take the next line; yields the message that it ends."""
@@ -167,9 +148,7 @@ class _Chat:
             if self._open is None and line.strip(f" \t{_MARKS}"):
                 self._options.left_out["lines of no message"] += 1
             if self._open is not None:
-                self._size += len(line) + 1
-                if self._size <= MAX_TEXT_BYTES:
-                    self._open.lines.append(line)
+                self._open.add(line)
             return
         yield from self.end()
         said = _SAID.match(head["rest"])
@@ -177,39 +156,27 @@ class _Chat:
             self._options.left_out["system lines"] += 1
             return
         speaker = " ".join(_MARK.sub("", said["name"]).replace("\u202f", " ").split())
-        self._open = _Message(
-            number, _stamp(head), speaker.removeprefix("~").strip(), [said["text"]]
-        )
-        self._size = len(said["text"])
+        made = partial(self._turn, number, _stamp(head), speaker.removeprefix("~").strip())
+        self._open = OpenTurn(number, self._where, said["text"], made)
 
     def end(self) -> Iterator[Entry]:
         """Yield the message that is open."""
-        message, self._open = self._open, None
-        if message is None:
-            return
-        where = f"{self._where}, line {message.line}"
-        if self._size > MAX_TEXT_BYTES:
-            why = f"a message of {self._size:,} characters; at most {MAX_TEXT_BYTES:,} are read"
-            yield unusable(message.line, where, why)
-            return
-        raw = "\n".join(message.lines)
+        turn, self._open = self._open, None
+        if turn is not None:
+            yield from turn.close(self._title, "whatsapp")
+
+    def _turn(self, line: int, stamp: Stamp, speaker: str, raw: str) -> TurnDraft | None:
         text = _EDITED.sub("", _MARK.sub("", raw)).strip()
         if (what := _left_out(raw, text)) is not None:
             self._options.left_out[what] += 1
-            return
-        try:
-            content = digest(self._session, message.stamp, message.speaker, text)
-            turn = TurnDraft(
-                text=check_text(text),
-                session=self._session,
-                speaker=usable_id(message.speaker),
-                said_at=self._dates.moment(message.stamp).timestamp(),
-                external_id=f"whatsapp-{message.line}-{content}",
-            )
-        except InputError as exc:
-            yield bad(message.line, where, exc)
-            return
-        yield record(turn, self._title, "whatsapp", message.line)
+            return None
+        return TurnDraft(
+            text=check_text(text),
+            session=self._session,
+            speaker=usable_id(speaker),
+            said_at=self._dates.moment(stamp).timestamp(),
+            external_id=f"whatsapp-{line}-{digest(self._session, stamp, speaker, text)}",
+        )
 
 
 def _left_out(raw: str, text: str) -> str | None:

@@ -96,7 +96,7 @@ class LocalPlace:
     def make(self) -> None:
         """Make it and the folders above; it must not be there."""
         with _disk_errors(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.mkdir(mode=0o700)
             sync_folder(self.path.parent)
 

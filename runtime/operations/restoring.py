@@ -90,7 +90,7 @@ def restore(
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             new.mkdir(mode=0o700)
-            (new / m.PARTITIONS).mkdir()
+            (new / m.PARTITIONS).mkdir(mode=0o700)
             for file in manifest.files:
                 _copy(place, file, new / file.path)
                 steps.count()
@@ -135,13 +135,19 @@ class _Steps:
 
 def _require_empty(folder: Path) -> None:
     try:
-        if not folder.is_symlink() and (
-            not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
-        ):
+        if folder.is_symlink():
+            what = "a link"
+        elif not folder.exists():
+            return
+        elif not folder.is_dir():
+            what = "a file"
+        elif any(folder.iterdir()):
+            what = "not empty"
+        else:
             return
     except OSError as exc:
         raise disk_error(exc, folder) from exc
-    msg = f"{folder} is not empty; restore into a new folder"
+    msg = f"{folder} is {what}; restore into a new folder"
     raise DataFolderError(msg, path=str(folder))
 
 

@@ -13,7 +13,7 @@ import os
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,8 @@ class LoadedConfig(msgspec.Struct, frozen=True):
         address: of a Ray cluster.
         file: that was read, if any.
         settings: all of them, in the order of `Config`.
-        unknown: variables that begin with REVERIE_ and mean nothing to reverie.
+        unknown: variables that begin with REVERIE_ and mean nothing to reverie, sorted, each with
+            the known one whose name is nearest, if one is near.
     """
 
     config: Config
@@ -63,7 +64,7 @@ class LoadedConfig(msgspec.Struct, frozen=True):
     address: str | None
     file: str | None
     settings: tuple[Setting, ...]
-    unknown: tuple[str, ...] = ()
+    unknown: dict[str, str | None] = {}
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def load_config(
         found.get("address", (None, ""))[0],
         None if path is None else str(path),
         tuple(_setting(name, config, found) for name in _types()),
-        tuple(unknown),
+        {name: _nearest(name, known, PREFIX) for name in unknown},
     )
 
 
@@ -174,10 +175,18 @@ def _require_known(name: str, where: str) -> None:
         msg = f"{where}: mask_key is a secret; it is read from {MASK_KEY}, never from a file"
         raise ConfigError(msg, file=where, setting=name)
     if name not in _types():
-        near = difflib.get_close_matches(name, _types(), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_types())}"
+        near = _nearest(name, _types())
+        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(_types())}"
         msg = f"{where}: unknown setting {name!r}; {hint}"
         raise ConfigError(msg, file=where, setting=name)
+
+
+def _nearest(name: str, known: Iterable[str], prefix: str = "") -> str | None:
+    """Return the known name that somebody may have meant, if one is near; what all begin with
+    makes none near."""
+    rests = [one.removeprefix(prefix) for one in sorted(known)]
+    near = difflib.get_close_matches(name.removeprefix(prefix), rests, n=1)
+    return prefix + near[0] if near else None
 
 
 def _checked(name: str, value: Any, where: str, *, convert: bool = True) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from reverie.fields import require_utf8
 from reverie.memory_graph.errors import InvalidTextError, ReverieError
 from reverie.tools.knowledge import Added, Entity, Graph, Knowledge, Relation
 
@@ -77,7 +78,8 @@ def read(
         progress: is told how many bytes more were done.
 
     Raises:
-        InvalidTextError: with `stop`, a line cannot be used; `line` says which.
+        InvalidTextError: the file is in another encoding than UTF-8; with `stop`, a line cannot be
+            used, and `line` says which.
         StorageError, UnavailableError: what came before is kept; the same call again goes on.
     """
     graph = knowledge.read()
@@ -121,6 +123,7 @@ def _keep(
 def _lines(file: Path) -> Iterator[bytes]:
     """Yield lines; of one that is too long only the beginning, over the limit."""
     with file.open("rb") as opened:
+        require_utf8(opened.peek(4), str(file))
         while line := opened.readline(MAX_LINE_BYTES + 1):
             rest = line
             while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,13 +39,6 @@ TALK: list[BaseMessage] = [
     HumanMessage(" \n"),
     HumanMessage("", additional_kwargs={"x": {"y": 1}}),
 ]
-
-
-@pytest.fixture
-def factory(tmp_path: Path) -> Any:
-    made = Factory(tmp_path, None)
-    yield made
-    made.finish()
 
 
 @pytest.fixture

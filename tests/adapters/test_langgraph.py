@@ -36,13 +36,6 @@ VALUE = {"text": "Ana drinks 绿茶 in Oslo.", "n": [1, 2.5, None, True, {"user_
 
 
 @pytest.fixture
-def factory(tmp_path: Path) -> Any:
-    made = Factory(tmp_path, None)
-    yield made
-    made.finish()
-
-
-@pytest.fixture
 def rt(factory: Factory) -> Runtime:
     return factory(background=False)
 
@@ -355,6 +348,15 @@ def test_refused_with_a_typed_error(full: ReverieStore, number: int) -> None:
     assert type(caught.value) is kind
     assert full.list_namespaces() == [ANA]
     assert full.user(ANA).digest() == digest
+
+
+def test_a_time_to_live_that_is_refused_is_told_in_its_unit(rt: Runtime) -> None:
+    for call in (
+        lambda: ReverieStore(rt).put(ANA, "k", VALUE, ttl=0),
+        lambda: ReverieStore(rt, ttl={"default_ttl": -1}),
+    ):
+        with pytest.raises(errors.InvalidTimeError, match="a positive number of minutes"):
+            call()
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,13 @@ def test_a_bad_line_can_stop_it(run_json: Run, file: Path) -> None:
     assert told["details"] == {"line": 3}
 
 
+def test_a_file_that_says_that_it_is_no_utf_8_is_told_so(run_json: Run, file: Path) -> None:
+    file.write_bytes(file.read_text(encoding="utf-8").encode("utf-16"))
+    told = run_json("import", "mcp-memory", file, "--embedder", "standin", expect=1)
+    assert told["error"] == "InvalidTextError"
+    assert f"{file}: its text is UTF-16" in told["message"]
+
+
 def test_mcp_refuses_unknown_sets_of_tools_and_other_machines(run_json: Run) -> None:
     wide = run_json("mcp", "--http", "--host", "0.0.0.0", expect=1)  # noqa: S104 (refused)
     assert wide["error"] == "ConfigError"

@@ -152,6 +152,18 @@ def test_config_show_says_where_each_comes_from(
     assert settings_of(run_json("config", "show", "--config", file))["summary_every"][0] == 7
 
 
+def test_config_show_tells_of_variables_that_mean_nothing(
+    run: Run, run_json: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVERIE_THREAD", "3")
+    monkeypatch.setenv("REVERIE_UNHEARD_OF", "没听说过")
+    told = run_json("config", "show")["unknown_variables"]
+    assert told == {"REVERIE_THREAD": "REVERIE_THREADS", "REVERIE_UNHEARD_OF": None}
+    shown = run("config", "show").stderr
+    assert "REVERIE_THREAD is not known to reverie; did you mean REVERIE_THREADS?" in shown
+    assert "REVERIE_UNHEARD_OF is not known to reverie\n" in shown
+
+
 def test_config_check(run: Run, run_json: Run, tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text('summary_every = 7\nmask = ["email"]\n', encoding="utf-8")

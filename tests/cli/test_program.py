@@ -49,6 +49,21 @@ def test_wrong_usage_is_status_2_in_either_form(run: Run, run_json: Run) -> None
     assert "nonsense" in run("nonsense", expect=2).stderr
 
 
+@pytest.mark.parametrize(
+    "flag",
+    ["--rate 5", "--rate 1000", "--host ::1", "--port 0", "--allow-host 记忆", "--allow-origin x"],
+)
+def test_flags_of_http_are_refused_where_mcp_speaks_over_stdio(
+    run: Run, run_json: Run, data: Path, flag: str
+) -> None:
+    name, value = flag.split()
+    said = run_json("mcp", name, value, expect=2)["message"]
+    assert name in said
+    assert "--http" in said
+    assert name in run("mcp", name, value, expect=2).stderr
+    assert not data.exists()
+
+
 def test_a_question_may_look_like_an_option(run: Run, talk: Path) -> None:
     run("ingest", talk, "--embedder", "standin")
     assert "score" in run("search", "--", "--json").stdout

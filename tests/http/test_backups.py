@@ -71,7 +71,11 @@ def test_the_same_key_makes_one_backup(client: TestClient, tmp_path: Path) -> No
     assert len(list((tmp_path / "backups").iterdir())) == 1
 
 
-def test_one_is_made_at_a_time(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_is_made_at_a_time(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    daily: Any = {"Idempotency-Key": "每天 daily".encode()}
+    earlier = events(client.post(PATH, headers=daily).text)[-1]
     entered, go = threading.Event(), threading.Event()
     real = copying.backup
 
@@ -86,8 +90,11 @@ def test_one_is_made_at_a_time(client: TestClient, monkeypatch: pytest.MonkeyPat
     thread.start()
     try:
         assert entered.wait(30)
-        refused = events(client.post(PATH).text)[-1]
-        assert (refused[0], refused[1]["error"]) == ("error", "OverloadedError")
+        other: Any = {"Idempotency-Key": "another 另一个".encode()}
+        for refused in (client.post(PATH), client.post(PATH, headers=other)):
+            assert (refused.status_code, refused.json()["error"]) == (409, "BackupUnderWay")
+            assert str(tmp_path) not in refused.text
+        assert events(client.post(PATH, headers=daily).text)[-1] == earlier  # it was made before
     finally:
         go.set()
         thread.join(60)

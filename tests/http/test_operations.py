@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # has no hints of its own
 import pytest
-from http_helpers import BY_NAME, LANGUAGES, ask, events, runtime_of, serving
+from http_helpers import BY_NAME, LANGUAGES, ask, events, example_of, runtime_of, serving
 from starlette.testclient import TestClient
 
 import reverie
@@ -23,35 +23,12 @@ SERVED_CLASSES = (reverie.Runtime, reverie.World, reverie.User, Relationships, G
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the memory that the examples are about."""
-    folder = tmp_path_factory.mktemp("prepared") / "data"
-    with serving(folder, prepared=True):
-        pass
-    return folder
-
-
-@pytest.fixture
-def client(prepared: Path, tmp_path: Path) -> Iterator[TestClient]:
-    """A server over a copy of it."""
-    shutil.copytree(prepared, tmp_path / "data")
-    with serving(tmp_path / "data") as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def shared(prepared: Path) -> Iterator[TestClient]:
+def shared(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A server for requests that change nothing."""
-    with serving(prepared) as found:
+    folder = tmp_path_factory.mktemp("shared") / "data"
+    shutil.copytree(prepared, folder)
+    with serving(folder) as found:
         yield found
-
-
-def _first(op: Operation, client: TestClient, language: str) -> None:
-    """What an example needs beside what is prepared for all."""
-    example = op.examples[language]
-    user = runtime_of(client).user(example.path["user"], example.path["world"])
-    if op.name == "restore_memory":
-        user.delete(example.path["item"])
 
 
 READS = [op for op in OPERATIONS if op.role == "read"]
@@ -77,12 +54,7 @@ def test_a_write_works_and_answers_as_described(
 
 def works(op: Operation, language: str, client: TestClient) -> None:
     """Send the request of an example, and compare the answer with the description."""
-    _first(op, client, language)
-    example = op.examples[language]
-    if op.takes == "file":
-        export = BY_NAME["export_world"]
-        example = example._replace(body=ask(client, export, export.examples[language]).content)
-    answer = ask(client, op, example)
+    answer = ask(client, op, example_of(op, language, client))
     assert answer.status_code == 200, answer.text
     media = {"json": "application/json", "events": "text/event-stream", "file": "application/oct"}
     assert answer.headers["content-type"].startswith(media[op.gives])

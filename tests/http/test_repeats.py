@@ -4,14 +4,12 @@ sent, also by several at once, after the world has gone on, and after an error a
 from __future__ import annotations
 
 import asyncio
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-from http_helpers import BASE, BY_NAME, LANGUAGES, ask, events, key_for, runtime_of, serving
+from http_helpers import BASE, BY_NAME, LANGUAGES, ask, events, example_of, key_for, runtime_of
 from starlette.testclient import TestClient
 
 from reverie.actors import commands as c
@@ -23,23 +21,6 @@ KEY: dict[str, Any] = {"Idempotency-Key": "编号-1".encode()}
 WRITES = [op for op in OPERATIONS if op.has_request_id]
 # What their answers tell is what this call did: the second does nothing.
 TELLS_WHAT_IT_DID = {"summarise_user", "summarise_world", "reflect_user", "reflect_world", "bury"}
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the memory that the examples are about."""
-    folder = tmp_path_factory.mktemp("prepared") / "data"
-    with serving(folder, prepared=True):
-        pass
-    return folder
-
-
-@pytest.fixture
-def client(prepared: Path, tmp_path: Path) -> Iterator[TestClient]:
-    """A server over a copy of it."""
-    shutil.copytree(prepared, tmp_path / "data")
-    with serving(tmp_path / "data") as found:
-        yield found
 
 
 def state(client: TestClient) -> dict[str, Any]:
@@ -71,13 +52,7 @@ def test_every_operation_that_writes_takes_a_key() -> None:
 def test_a_write_sent_again_has_one_effect_and_the_first_answer(
     op: Operation, language: str, client: TestClient
 ) -> None:
-    example = op.examples[language]
-    if op.name == "restore_memory":
-        user = runtime_of(client).user(example.path["user"], example.path["world"])
-        user.delete(example.path["item"])
-    if op.name == "import_world":
-        export = BY_NAME["export_world"]
-        example = example._replace(body=ask(client, export, export.examples[language]).content)
+    example = example_of(op, language, client)
     answers = []
     after = []
     for _ in range(3):

@@ -34,7 +34,16 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(tmp_path: Path) -> No
     folder = str(tmp_path / "data")
     made = json.loads(
         program(
-            "keys", "create", "--data", folder, "--role", "write", "--world", "小镇", "--json"
+            "keys",
+            "create",
+            "--new",
+            "--data",
+            folder,
+            "--role",
+            "write",
+            "--world",
+            "小镇",
+            "--json",
         ).stdout
     )
     listed = program("keys", "list", "--data", folder, "--json").stdout
@@ -61,7 +70,7 @@ def test_it_does_not_start_where_others_reach_it_without_keys(host: str, tmp_pat
 
 def test_it_does_not_start_with_a_file_of_keys_that_is_open_to_others(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    program("keys", "create", "--data", str(folder), "--role", "read", "--all-worlds")
+    program("keys", "create", "--new", "--data", str(folder), "--role", "read", "--all-worlds")
     (folder / FILE).chmod(0o644)
     done = program("serve", "--data", str(folder), "--json", expect=1)
     assert "chmod 600" in json.loads(done.stdout)["message"]

@@ -179,6 +179,7 @@ def test_a_message_that_is_no_text_costs_itself_alone(tmp_path: Path) -> None:
     assert [t.turn.text for t in turns] == ["a", "d"]
     assert [b.where.rpartition("/")[2] for b in bad] == ["b", "c", "e"]
     assert isinstance(bad[2].error, InvalidTextError)
+    assert "no UTF-8" in bad[0].error.message
 
 
 @pytest.mark.parametrize("raw", [b"", b"  ", b"no json", b"[1, 2]", b"{", b"\x00\x01", b"[[]]"])

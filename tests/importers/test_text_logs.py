@@ -15,10 +15,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from reverie.formats import TurnRecord, read_turns, with_id
-from reverie.importers import BadEntry, read, sniff
+from reverie.importers import BadEntry, FormatName, read, sniff
 from reverie.importers.records import Options
 from reverie.importers.whatsapp_dates import Stamp, found_order
-from reverie.memory_graph.errors import InvalidTextError, InvalidTimeError, InvalidValueError
+from reverie.memory_graph.errors import (
+    InputError,
+    InvalidTextError,
+    InvalidTimeError,
+    InvalidValueError,
+)
 
 LRM, NNBSP = "\u200e", "\u202f"
 MARKS = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
@@ -320,3 +325,36 @@ def test_a_text_that_is_like_none_of_them(tmp_path: Path) -> None:
     for name in ("whatsapp", "markdown"):
         with pytest.raises(InvalidValueError, match="no line begins a turn"):
             list(read(path, format=name))
+
+
+# -- other encodings --------------------------------------------------------------------
+
+SAID = {
+    "chatgpt": "[]",
+    "whatsapp": "1/2/2023, 21:15 - Ana: Hi 你好\n",
+    "markdown": "**Ana:** Hi 你好\n",
+    "jsonl": '{"text": "Hi 你好"}\n',
+}
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "gb18030"]
+)
+@pytest.mark.parametrize("name", SAID)
+def test_a_file_that_says_that_it_is_no_utf_8_is_told_so(
+    tmp_path: Path, name: FormatName, encoding: str
+) -> None:
+    named = encoding.upper().removesuffix("-LE").removesuffix("-BE")
+    data = f"\ufeff{SAID[name]}".encode(encoding)
+    plain, packed = tmp_path / "a.log", tmp_path / "a.zip"
+    plain.write_bytes(data)
+    member = {"chatgpt": "conversations.json", "jsonl": "a.jsonl", "markdown": "a.md"}
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(member.get(name, "a.txt"), data)
+    for path in (plain, packed):
+        for form in ("auto", name):
+            with pytest.raises(InputError, match=rf"its text is {named}.*UTF-8 is expected") as got:
+                list(read(path, format=form))
+            assert str(path) in got.value.message
+    (tmp_path / "good.log").write_bytes(f"\ufeff{SAID[name]}".encode())
+    assert len(list(read(tmp_path / "good.log", format=name))) == (name != "chatgpt")

@@ -22,7 +22,7 @@ from reverie.mem0 import Memory
 from reverie.mem0.importing import BATCH, Report, import_mem0
 from reverie.mem0.importing.pickles import load, plain
 from reverie.mem0.store import Store
-from reverie.memory_graph.errors import ConfigError, InvalidValueError
+from reverie.memory_graph.errors import ConfigError, InvalidTextError, InvalidValueError
 
 PACKED = Path(__file__).resolve().parents[1] / "data" / "mem0_stores.tar.xz"
 STORES = ["1/qdrant", "2/qdrant", "2/faiss", "2/chroma"]
@@ -293,6 +293,16 @@ def test_what_is_no_store(rt: Runtime, tmp_path: Path, name: str, content: bytes
         import_mem0(rt, source)
     with pytest.raises(InvalidValueError, match="no history"):
         import_mem0(rt, _items(tmp_path), history=_database(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["items.json", "items.jsonl"])
+def test_a_file_that_says_that_it_is_no_utf_8_is_told_so(
+    rt: Runtime, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes('[{"memory": "喜欢茶"}]'.encode("utf-16"))
+    with pytest.raises(InvalidTextError, match=f"{name}: its text is UTF-16"):
+        import_mem0(rt, path)
 
 
 def _items(folder: Path) -> Path:

@@ -20,7 +20,7 @@ from reverie.memory_graph.errors import (
     StorageReadOnlyError,
 )
 from reverie.memory_graph.ids import Key
-from reverie.memory_graph.store import DataFolder, FolderOwner, folder
+from reverie.memory_graph.store import DataFolder, FolderOwner, folder, replace
 
 HOLD = """
 import sys, time
@@ -121,6 +121,23 @@ def test_a_strangers_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
     with pytest.raises(DataFolderError, match="is a file"):
         DataFolder.open(tmp_path / "thesis.txt", owner="test")
+
+
+def test_what_is_made_is_for_its_owner_and_what_was_there_stays_as_it_was(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        (tmp_path / "there").mkdir(mode=0o755)
+        for name in ("made", "there"):
+            DataFolder.open(tmp_path / name, owner="test").close()
+            replace.new_place(tmp_path / name)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "there").stat().st_mode & 0o777 == 0o755
+    for name in ("made", "there"):
+        inside = [path for path in (tmp_path / name).iterdir() if path.is_dir()]
+        assert len(inside) == 4
+        assert {path.stat().st_mode & 0o777 for path in inside} == {0o700}
 
 
 def test_creation_cut_short_is_taken_up_again(tmp_path: Path) -> None:

@@ -9,18 +9,30 @@ from pathlib import Path
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
-from town_models import Leaning
+from town_models import Leaning, large
 
 from reverie.memory_graph.errors import (
+    BudgetExceededError,
+    ClosedError,
     ConfigError,
     InvalidValueError,
+    ModelFailedError,
+    ModelTimeoutError,
+    ModelUnavailableError,
 )
 from reverie.models.language import Weighed
 from reverie.town.director import (
+    AWAY,
     FAILED,
     GARBAGE,
+    LATE,
+    LEFT_ALONE,
+    PATIENCE,
+    SPENT,
+    UNFIT,
     ByModel,
     FromLog,
+    Taken,
     by_script,
 )
 from reverie.town.prompts import choice_grammar, messages, story, usual_stories
@@ -199,6 +211,34 @@ def test_shares_that_are_none(row: list[float]) -> None:
     taken = ByModel(Broken({}), SALTMERE)(scene)
     assert (taken.option, taken.by_model) == (scene.plain, False)
     assert taken.why in {GARBAGE, FAILED}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("no JSON", GARBAGE),
+        ('{"choice": "murder", "words": "x"}', GARBAGE),
+        ('{"choice": ["gift"]}', GARBAGE),
+        (ModelTimeoutError("late"), LATE),
+        (BudgetExceededError("spent"), SPENT),
+        (ModelUnavailableError("gone"), AWAY),
+        (InvalidValueError("too long"), UNFIT),
+        (ModelFailedError("NaN"), FAILED),
+        (ClosedError("closed"), FAILED),
+        (RuntimeError("somebody's own"), FAILED),
+    ],
+)
+def test_a_model_that_fails_leaves_the_choice_to_the_script(
+    answer: str | Exception, why: str
+) -> None:
+    scene = scene_of()
+    model = large(lambda _: answer)
+    choose = ByModel(model, SALTMERE)
+    taken = [choose(scene) for _ in range(PATIENCE + 1)]
+    assert taken == [Taken(scene.plain, why=why)] * PATIENCE + [Taken(scene.plain, why=LEFT_ALONE)]
+    assert len(model.calls) == PATIENCE
+    choose(msgspec.structs.replace(scene, tick=scene.tick + DAY))
+    assert len(model.calls) == PATIENCE + 1
 
 
 def test_a_vocabulary_in_which_verbs_begin_alike_is_asked_otherwise() -> None:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from reverie.fields import require_utf8
 from reverie.mem0.importing import pickles
 from reverie.mem0.importing.rows import MAX_ENTRY_BYTES, Bad, Row, Rows, row
 from reverie.mem0.importing.sqlite import columns, reading
-from reverie.memory_graph.errors import InvalidValueError
+from reverie.memory_graph.errors import InputError, InvalidValueError
 
 _TELEMETRY = "mem0migrations"  # what mem0 keeps for itself
 _ENTITIES = ("_entities", "-entities")
@@ -42,6 +43,7 @@ def find(path: Path, collection: str | None = None) -> list[Source]:
 
     Raises:
         InvalidValueError: nothing of mem0 is there, or a file cannot be read.
+        InvalidTextError: a file is in another encoding than UTF-8.
     """
     if path.is_file() and path.suffix in {".json", ".jsonl"}:
         return [_exported(path)]
@@ -187,10 +189,11 @@ def _value(text: Any, whole: Any, real: Any, truth: Any) -> Any:
 
 def _exported(path: Path) -> Source:
     try:
-        if path.suffix == ".jsonl":
-            items: Any = path.read_bytes().splitlines()
-        else:
-            items = msgspec.json.decode(path.read_bytes())
+        data = path.read_bytes()
+        require_utf8(data[:4], str(path))
+        items: Any = data.splitlines() if path.suffix == ".jsonl" else msgspec.json.decode(data)
+    except InputError:
+        raise
     except (ValueError, OSError) as exc:
         msg = f"{path} cannot be read: {exc}"
         raise InvalidValueError(msg, path=str(path)) from exc
