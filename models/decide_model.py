@@ -11,6 +11,7 @@ memories and statements only as data; whatever they say, an answer is one of the
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,7 +58,8 @@ ADD = Decision("ADD", reason="nothing that the model knows to change")
 class PairThresholds(msgspec.Struct, frozen=True):
     """From which probability on an answer of the pair classifier is followed, 0 to 1.
 
-    `lead`: by how much an UPDATE or DELETE of one memory must lead over that of any other.
+    `lead`: by how much the log-odds of an UPDATE or DELETE of one memory must lead over those of
+    any other: 0.9999 is far surer than 0.97.
     The defaults are strict; the JSON beside the adapter holds what was calibrated.
     """
 
@@ -83,7 +85,8 @@ def read_thresholds(adapter: Path) -> PairThresholds:
     """Return the thresholds that lie beside an adapter (`pair.gguf`, `pair.json`).
 
     Raises:
-        ConfigError: the file cannot be read, or holds no thresholds within 0 to 1.
+        ConfigError: the file cannot be read, or holds a probability that is not within 0 to 1, or
+            a lead below 0.
     """
     card = adapter.with_suffix(".json")
     try:
@@ -91,8 +94,9 @@ def read_thresholds(adapter: Path) -> PairThresholds:
     except (OSError, msgspec.DecodeError) as exc:
         msg = f"the card of the adapter {adapter.name} cannot be read: {exc}"
         raise ConfigError(msg, setting="adapters").because(exc) from exc
-    if not all(0.0 <= value <= 1.0 for value in msgspec.structs.astuple(found)):
-        msg = f"a threshold in {card.name} is not within 0 to 1"
+    shares = (found.same, found.replaced, found.ended)
+    if not all(0.0 <= share <= 1.0 for share in shares) or not found.lead >= 0.0:
+        msg = f"a threshold in {card.name} is not within 0 to 1, or its lead is below 0"
         raise ConfigError(msg, setting="adapters")
     return found
 
@@ -178,13 +182,19 @@ class PairDecider:
         )
         if not changes:
             return ADD
-        if len(changes) > 1 and changes[0].share - changes[1].share < self._thresholds.lead:
+        if len(changes) > 1 and _odds(changes[0]) - _odds(changes[1]) < self._thresholds.lead:
             return Decision("ADD", reason=AMBIGUOUS)
         best = changes[0]
         word = best.choice.strip()
         return Decision(
             _OPERATIONS[best.choice], best.item.id, f"the model: {word} ({best.share:.2f})"
         )
+
+
+def _odds(fit: _Fit) -> float:
+    """The log-odds of an answer, held to what float32 tells apart."""
+    share = min(fit.share, 1.0 - 1e-6)
+    return math.log(share / (1.0 - share))
 
 
 def _says_other(new: Said, item: Known, share: float = 0.0) -> bool:

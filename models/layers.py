@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from reverie.memory_graph.drafts import EntityDraft, MemoryDraft
+from reverie.memory_graph.drafts import EntityDraft, MemoryDraft, RelationDraft
 from reverie.memory_graph.text import terms
 from reverie.models.protocol import Extraction, Extractor, Turn
 from reverie.models.recalled import split_summary
@@ -30,7 +30,9 @@ _CONNECTIVES = key_words(
     "but so because since then while although though please and yet "
     "really super totally definitely truly absolutely literally actually basically honestly"
 ) | frozenset("但是而且所以因为然后做了")
+_VAGUE = frozenset({"has"})  # a triple that "sold" and "adopted" say more than
 FIRM = 0.8  # confidence from which a draft of the rules rests on a pattern that knows its predicate
+MAX_BEFORE = 3  # turns back that a sentence may take its "it" from
 MAX_MEMORIES = 40  # of one turn, all layers together
 
 
@@ -101,7 +103,9 @@ class LayeredExtractor:
             entities += more.entities
         merger = _Merger(speaker_label(turn) or USER_LABELS[0], weighs=self._salient is not None)
         memories = merger.merged(ruled, modelled, sentences)
-        source = "\n".join([turn.text, turn.speaker, answer.question if answer else ""])
+        used = {name for draft in memories for name in draft.sources}
+        leant_on = [t.text for t in before[-MAX_BEFORE:] if t.id in used]
+        source = "\n".join([turn.text, turn.speaker, *leant_on, answer.question if answer else ""])
         return Extraction(turn.id, tuple(memories[:MAX_MEMORIES]), merged(entities, source))
 
 
@@ -134,7 +138,14 @@ class _Merger:
             else:
                 sentences[place] = _with(sentences[place], draft)
         covered = self._all_words([*atomic, *fresh])
-        sentences = [rest for d in sentences if (rest := self._rest(d, covered)) is not None]
+        left_over = []
+        for sentence in sentences:
+            rest = self._rest(sentence, covered)
+            if rest is not None:
+                left_over.append(rest)
+            elif sentence.relations and atomic:
+                self._hand_over(sentence, atomic)
+        sentences = left_over
         said = self._all_words(sentences)
         left = [d for d in loose if not self._words(d.text) <= said and self._weighty(d)]
         return [
@@ -155,6 +166,15 @@ class _Merger:
         if len(kept) == len(clauses):
             return sentence
         return msgspec.structs.replace(sentence, text=", ".join(kept)) if kept else None
+
+    def _hand_over(self, sentence: MemoryDraft, atomic: list[MemoryDraft]) -> None:
+        """Give the triples of a sentence that is not kept to the draft that says most of it."""
+        words = self._words(sentence.text)
+        place = max(range(len(atomic)), key=lambda i: len(words & self._words(atomic[i].text)))
+        heir = atomic[place]
+        if heir.polarity > 0:
+            relations = _both(sentence.relations, heir.relations)
+            atomic[place] = msgspec.structs.replace(heir, relations=relations)
 
     def _all_words(self, drafts: list[MemoryDraft]) -> frozenset[str]:
         return frozenset[str]().union(*(self._words(d.text) for d in drafts))
@@ -190,8 +210,16 @@ def _with(sentence: MemoryDraft, claim: MemoryDraft) -> MemoryDraft:
         valid_from=sentence.valid_from if claim.valid_from is None else claim.valid_from,
         valid_to=sentence.valid_to if claim.valid_to is None else claim.valid_to,
         entities=(*sentence.entities, *(e for e in claim.entities if e.name not in names)),
-        relations=(*sentence.relations, *claim.relations),
+        relations=_both(sentence.relations, claim.relations),
     )
+
+
+def _both(
+    loose: tuple[RelationDraft, ...], firm: tuple[RelationDraft, ...]
+) -> tuple[RelationDraft, ...]:
+    """Return the triples of a sentence and of a claim in it; of one pair what the claim says."""
+    pairs = {(r.head, r.tail) for r in firm if r.predicate not in _VAGUE}
+    return (*(r for r in loose if (r.head, r.tail) not in pairs), *firm)
 
 
 def _replaces_nothing(draft: MemoryDraft) -> bool:

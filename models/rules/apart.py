@@ -97,8 +97,8 @@ def names_of(text: str) -> frozenset[str]:
 def says_more(new: Said, old: Said) -> bool:
     """Return whether `new` holds a number or name that `old` has not: no mere repetition.
 
-    A name counts as held wherever it stands: at the start of a sentence it is not always
-    recognised as one.
+    A name counts as held wherever its words stand: at the start of a sentence it is not always
+    recognised as one, and "the Harrow bridge" is "the bridge at Harrow".
     """
     known = fold(old.text)
     former = sides(new.text).former  # what it says is over it may well name
@@ -110,7 +110,7 @@ def says_more(new: Said, old: Said) -> bool:
 def _stands_in(name: str, text: str) -> bool:
     if is_chinese(name):
         return name in text
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+    return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for word in name.split())
 
 
 def apart(new: Said, old: Said) -> bool:

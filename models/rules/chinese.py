@@ -8,7 +8,16 @@ from typing import Any
 import msgspec
 
 from reverie.models.rules.chinese_frame import TIME, Frame, frame_of, strip_lead
-from reverie.models.rules.chinese_rules import ATTRIBUTES, CITIES, KIN, PETS, RULES, Rule
+from reverie.models.rules.chinese_rules import (
+    ATTRIBUTES,
+    CITIES,
+    GENERIC_PLACES,
+    KIN,
+    PETS,
+    RULES,
+    SURNAMES,
+    Rule,
+)
 from reverie.models.rules.claims import Claim
 from reverie.models.rules.text import MAX_CLAUSE_CHARS
 
@@ -16,6 +25,18 @@ from reverie.models.rules.text import MAX_CLAUSE_CHARS
 _COMING = (
     "下个?(?:月|周|星期|礼拜|学期|季度)|明天|后天|明年|后年|(?:几|两|三|[二四五六七八九十\\d]+)(?:天|周|个月|年)(?:之|以)?后"
     "|月底|年底|过(?:几天|阵子|段时间)|马上|即将|很快|不久"
+)
+_AGED = re.compile(
+    "今年(?:才|刚|正好|刚好|刚满|已经|都|快|就|整)*(?P<o>\\d{1,3}|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九])(?:周?岁|了|整)*$"
+)
+MAX_HEAD_CHARS = 6  # of an object's noun
+_IS_RELATIVE = re.compile(
+    f"(?P<o>(?:{SURNAMES}|[小老阿])[\u4e00-\u9fff]{{1,2}})(?:现在|以前|就|也|才)*是[\u4e00-\u9fff]{{1,6}}?(?:家|们)?的?"
+    f"(?P<kin>{'|'.join(sorted(KIN, key=len, reverse=True))})(?=$|[，,。！])"
+)
+_IN_CITY = re.compile(f"(?P<place>{CITIES})(?:的|市)?(?:一[家所个])?(?P<o>[\u4e00-\u9fff]{{2,}})")
+_NO_OBJECT = re.compile(
+    "这个?|那个?|它|这种|那种|这些|那些|这样|那样|这儿|那儿|这里|那里|什么|[\\d一二两三四五六七八九十几百半]+(?:个?(?:年|天|月|周|小时|星期|礼拜)|分钟|次|遍|回|块|元)[^，]{0,4}|(?:个|一个|几个)?(?:问题|疑问|想法|建议|事情?)[^，]{0,8}"
 )
 
 
@@ -31,7 +52,7 @@ def parse(clause: str, label: str, *, loose: bool = False) -> list[Claim]:
     clause = re.sub("(?:，|,)(?=(?:名字)?(?:叫|名叫)|而不是|更喜欢)", "", clause)
     if m := re.match(
         "(?:(?P<to>[^，,]{2,6})[，,])?(?:这"
-        "|那)(?:[把个本件块颗张支瓶束枚])?(?P<o>[\u4e00-\u9fff]{1,8}?)(?:就)?送(?:给)?你",
+        "|那)(?:[把个本件块颗张支瓶束枚])?(?P<o>[\u4e00-\u9fff]{1,8}?)(?:就)?(?:送|赠|献)(?:给|予|与)?你",
         clause,
     ):
         to = m["to"] or ""
@@ -51,6 +72,8 @@ def parse(clause: str, label: str, *, loose: bool = False) -> list[Claim]:
                 tail_type="person",
             )
         ]
+    if who := _relative(clause, label):
+        return [who]
     frame = frame_of(clause, label, loose=loose)
     if frame is None:
         return []
@@ -58,6 +81,9 @@ def parse(clause: str, label: str, *, loose: bool = False) -> list[Claim]:
     if claims and claims[0].text == clause:
         return claims
     subject = frame.name or frame.subject
+    if (aged := _AGED.search(clause)) and not frame.negated:
+        claims.append(Claim(subject, "age", aged["o"], clause))
+        return claims
     for rule in RULES:
         match = rule.pattern.match(frame.core)
         if match and (found := _from_rule(rule, match, frame, clause, subject)):
@@ -65,6 +91,18 @@ def parse(clause: str, label: str, *, loose: bool = False) -> list[Claim]:
     if event := _event(frame, clause, subject, loose=loose):
         claims.append(event)
     return claims
+
+
+def _relative(clause: str, label: str) -> Claim | None:
+    """Somebody named is a relative of the speaker: "周婷是用户表妹"."""
+    found = _IS_RELATIVE.match(clause)
+    if found is None or not clause[found.end("o") :].lstrip("现在以前就也才").startswith(
+        f"是{label}"
+    ):
+        return None
+    noun = found["kin"]
+    predicate, detail = KIN[noun]
+    return Claim(label, predicate, found["o"], clause, detail=detail, tail_type="person")
 
 
 def _bare_name(text: str) -> str:
@@ -196,6 +234,10 @@ def _from_rule(  # noqa: C901, PLR0912 - one branch per special predicate
     ):
         polarity = -1
     ended = f.ended or bool(fields.get("ended")) or bool(g.get("over"))
+    if _NO_OBJECT.fullmatch(o) or (fields.get("gone") and not ended):
+        return []
+    if fields.get("gone") and re.fullmatch(CITIES, o):
+        predicate = "lives_in"
     if fields.get("interest") and g.get("neg") and clause.rstrip("。！").endswith("了"):
         polarity, ended = 1, True  # what is over is the interest
     base: dict[str, Any] = {
@@ -271,6 +313,8 @@ def _from_rule(  # noqa: C901, PLR0912 - one branch per special predicate
     if predicate == "works_at":
         if not o and not ended:
             return []
+        if inner := _IN_CITY.match(o):  # 深圳一家游戏公司
+            o, g = inner["o"], {**g, "place": inner["place"]}
         found = [claim(o or "工作", tail_type=None if o else "none")]
         if re.fullmatch(CITIES, o):
             place = msgspec.structs.replace(found[0], predicate="works_in")
@@ -298,6 +342,8 @@ def _from_rule(  # noqa: C901, PLR0912 - one branch per special predicate
         return [claim(o, extra=g["to"])]
     if predicate == "found":
         return [claim(o, extra=g["where"])]
+    if fields.get("school") and not re.search("大|院|学|中|校", o):
+        return []
     if predicate == "prefers":
         return [claim(o, extra=g.get("other") or "")]
     if fields.get("person") and re.search("[生师员人家者的]$", o):
@@ -315,9 +361,12 @@ def _from_rule(  # noqa: C901, PLR0912 - one branch per special predicate
 def entity_heads(text: str) -> list[str]:
     """Return the object's noun: "吃香菜" gives "香菜", a long clause gives nothing."""
     bare = re.sub(
-        "^(?:吃|喝|看|听|读|玩|去|养|打|弹|拉|学|做|买|用|写|画|一个人)(?=[\u4e00-\u9fff]{1,})",
+        "^(?:下(?=.?.?棋)|跳(?=.*舞)|踢|滑(?=雪板)|吃|喝|看|听|读|玩|去|养|打|弹|拉|学|做|买|用|写|画|一个人)(?=[\u4e00-\u9fff]{1,})",
         "",
         text.strip(),
     )
+    bare = re.sub("^[^，]*的(?=.)", "", bare)
     bare = re.sub("^(?:所有的?|各种|任何|这个|那个|一些|自己的|太)", "", bare)
-    return [bare] if 1 <= len(bare) <= 6 and not re.search("[的了我你他她它]", bare) else []  # noqa: PLR2004 - a few words
+    if not 1 <= len(bare) <= MAX_HEAD_CHARS or re.search("[的了我你他她它]", bare):
+        return []
+    return [] if re.fullmatch(GENERIC_PLACES, bare) else [bare]

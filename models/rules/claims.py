@@ -82,6 +82,11 @@ PREDICATES: dict[str, Predicate] = {
     "found": Predicate(kind="event"),
     "met": Predicate(kind="event", tail_type="person"),
     "visited": Predicate(kind="event", tail_type="place"),
+    "took_part": Predicate(kind="event", tail_type="event"),
+    "stole": Predicate(kind="event"),
+    "killed": Predicate(kind="event", tail_type="person"),
+    "saved": Predicate(kind="event", tail_type="person"),
+    "betrayed": Predicate(kind="event", tail_type="person"),
     "state": Predicate(tail_type=None),
     "uses": Predicate(group="having"),
     "retracted": Predicate(tail_type=None),
@@ -89,9 +94,24 @@ PREDICATES: dict[str, Predicate] = {
 KIN_PREDICATES = (
     "mother", "father", "sister", "brother", "sibling", "daughter", "son", "child", "parent",
     "grandparent", "grandchild", "aunt", "uncle", "cousin", "niece", "nephew", "friend",
-    "roommate", "colleague", "neighbour", "teacher", "doctor", "relative",
+    "roommate", "classmate", "colleague", "neighbour", "teacher", "doctor", "relative",
 )  # fmt: skip
-RELATION_PREDICATES = frozenset(PREDICATES) | frozenset(KIN_PREDICATES) | {"dislikes", "relative"}
+# What somebody does, as `deeds.py` writes it: beside the others, and never one at a time.
+DEEDS = frozenset(
+    """accept adopt attack attend avoid bake betray book borrow break bring build burn buy call
+    carry catch celebrate choose collect cook craft create cure defeat defend deliver
+    destroy discover distrust donate drink drive eat escape explore fear feed fight find fix
+    fly follow forge free get give go grow guard hand harvest hate have heal help hide hire
+    hunt inherit join keep kill knit know launch lead learn leave lend like lose love make
+    marry meet miss move name need open order owe own paint plant play prefer promise
+    propose protect pull quit raise read repair replace rescue return ride rule run save see
+    seek sell send serve sign start steal stop study support swap swear switch take teach
+    trade train trust turn upgrade use visit volunteer warn watch wear win work worship
+    write""".split(),
+)
+RELATION_PREDICATES = (
+    DEEDS | frozenset(PREDICATES) | frozenset(KIN_PREDICATES) | {"dislikes", "avoids", "relative"}
+)
 
 
 class Claim(msgspec.Struct, frozen=True):

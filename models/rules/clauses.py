@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from reverie.models.rules import chinese, chinese_frame, cues, english
+from reverie.models.rules import chinese, chinese_deeds, chinese_frame, cues, english
+from reverie.models.rules.chinese_rules import KIN
 from reverie.models.rules.claims import USER_LABELS, Claim
 from reverie.models.rules.dates import MONTHS, WEEKDAYS, leading_date
 from reverie.models.rules.person import to_third
@@ -15,6 +16,10 @@ from reverie.models.rules.text import MAX_CLAUSE_CHARS, MAX_CLAUSES, is_chinese,
 from reverie.models.rules.vocab import GERUNDS, PASTS, TALK_VERBS
 
 _FRONTED_TIME = re.compile(r",? (?=(?:I|[Ww]e|[Mm]y|[Oo]ur|[Hh]e|[Ss]he|[Tt]hey|[A-Z][\w-]+)\b)")
+_BARE_AGE = re.compile(
+    "[\\d一二三四五六七八九十]{1,3}岁"
+)  # an answer; whose age, the question tells
+_LOOSE_ZH = frozenset({"event", "plans", "state"})  # a deed with a known object says more
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -62,7 +67,10 @@ class _Context:
         """Take in what a clause was about."""
         for claim in claims:
             if claim.predicate == "has_pet":
-                self.person = self.thing = claim.extra or f"{claim.subject}'s {claim.object}"
+                whose = "的" if is_chinese(claim.text) else "'s "
+                self.person = self.thing = claim.extra or f"{claim.subject}{whose}{claim.object}"
+            elif is_chinese(claim.text):
+                self._learn_chinese(claim)
             elif claim.predicate in {"kin", "partner", "manager", "met"}:
                 self.person = (
                     claim.object
@@ -89,6 +97,15 @@ class _Context:
             ):
                 self.person = claim.subject
 
+    def _learn_chinese(self, claim: Claim) -> None:
+        if claim.predicate in {"kin", "partner", "manager"}:
+            unnamed = claim.tail_type == "none" or claim.object in KIN
+            self.person = f"{claim.subject}的{claim.object}" if unnamed else claim.object
+        elif claim.predicate == "met":
+            self.person = claim.object
+        elif claim.subject != self.label:
+            self.person = claim.subject
+
 
 def _english(
     sentence: str, label: str, context: _Context, *, owner: bool, narrator: bool
@@ -108,7 +125,11 @@ def _english(
         ]
         return [Statement(third, tuple(claims[:1]), explicit=True)]
     if m := cues.RETRACT.match(bare):
-        return _retraction(m["s"], label, chinese_text=False)
+        topic, rest = cues.taken_back(m["s"])
+        taken = _retraction(topic, label, chinese_text=False)
+        if rest:
+            taken += _english(rest, label, context, owner=owner, narrator=narrator)
+        return taken
     bare = cues.TRUSTED.sub("", cues.QUOTED.sub(" ", bare))
     if cues.QUESTION.match(bare) or cues.UNREAL.search(bare) or cues.REPORTED.search(bare):
         return []
@@ -182,10 +203,7 @@ def _the(thing: str) -> str:
 def _strip_lead(text: str) -> str:
     text = text.strip(" ,-\"'*#>")
     for _ in range(4):
-        shorter = (
-            cues.INTERJECTION.sub("", text, count=1) if cues.INTERJECTION.match(text) else text
-        )
-        shorter = cues.VOCATIVE.sub("", shorter).strip(" ,-")
+        shorter = cues.VOCATIVE.sub("", cues.without_lead(text)).strip(" ,-")
         if shorter == text or not shorter:
             break
         text = shorter
@@ -219,6 +237,13 @@ def split_clauses(sentence: str) -> list[str]:
         if end < at:
             continue
         clause = sentence[at:end].strip(" ,")
+        if (
+            cut
+            and not clauses
+            and cues.COUPLE.fullmatch(clause)
+            and cues.PARTED.match(sentence, cut.end())
+        ):
+            continue  # "Zoe and I broke up" has one subject
         if behind and not clauses:
             clause = f"{clause.rstrip(' .!')} {_uncapital(when)}"
         if shared and subject:
@@ -237,6 +262,7 @@ def split_clauses(sentence: str) -> list[str]:
 
 def _third(clause: str, label: str, context: _Context, *, narrator: bool) -> str | None:
     """Put a clause into the third person, or return None where nobody known is its subject."""
+    clause = cues.HAS_DONE.sub(" has ", cues.IS_DOING.sub(" is ", clause, count=1), count=1)
     if narrator:
         return _capital(clause)
     if m := cues.PERSON_START.match(clause):
@@ -250,7 +276,7 @@ def _third(clause: str, label: str, context: _Context, *, narrator: bool) -> str
             if named:
                 return f"{to_third(who, label)} is named {named['n']}"
             return _capital(to_third(f"{who}'s {rest}", label))
-        suffix = {"'s": " is", "'ll": " will", "'ve": " has", None: ""}[m["rest"]]
+        suffix = {"'s": " is", "'ll": " will", "'ve": " has", "'re": " are", None: ""}[m["rest"]]
         return _capital(to_third(f"{who}{suffix} {rest}", label))
     # "now I'm based in Rome": the adverb goes behind its subject, where every rule looks for it
     if moved := cues.FRONTED.match(clause):
@@ -306,19 +332,51 @@ def _retraction(topic: str, label: str, *, chinese_text: bool) -> list[Statement
     return [Statement(text, tuple(made))]
 
 
+def _chinese_explicit(kept: str, sentence: str, label: str) -> list[Statement]:
+    """What the speaker asks to remember, whole; nothing of a question."""
+    if cues.ZH_QUESTION.search(sentence):
+        return []
+    third = chinese_frame.to_third(kept.strip(" 。！，,"), label)
+    return [Statement(third, tuple(chinese.parse(third, label)[:1]), explicit=True)]
+
+
+def _lacks_subject(clause: str) -> bool:
+    if clause.startswith("你") or _BARE_AGE.match(clause):
+        return False
+    return chinese_frame.begins_without_subject(clause) or chinese_deeds.begins(clause)
+
+
+def _chinese_third(clause: str, label: str, subject: str, person: str) -> str | None:
+    """Put a clause into the third person, its subject in front where it is left out; None where
+    nobody known is meant."""
+    third = chinese_frame.to_third(clause, label)
+    if re.match("[他她它](?!们|俩)", third):
+        return person + third[1:] if person else None
+    if subject and label not in third[:12] and _lacks_subject(third):
+        return subject + third
+    return third
+
+
+def _chinese_claims(third: str, label: str, others: Sequence[str]) -> list[Claim]:
+    """Read a clause about the speaker or, by name, about one of `others`."""
+    named = [who for who in others if who and not who.startswith(label) and third.startswith(who)]
+    about = named[0] if named else label
+    claims = chinese.parse(third, about)
+    if any(c.explicit and c.predicate not in _LOOSE_ZH for c in claims):
+        return claims
+    return chinese_deeds.deeds(third, about) or claims
+
+
 def _chinese(sentence: str, label: str, context: _Context) -> list[Statement]:
     body = chinese_frame.strip_lead(cues.PAREN.sub("", sentence).strip("，,。！!；; "))
     if m := cues.EXPLICIT_ZH.match(body):
-        kept = m["s"].strip(" 。！，,")
-        if cues.ZH_QUESTION.search(sentence):
-            return []
-        third = chinese_frame.to_third(kept, label)
-        claims = chinese.parse(third, label)
-        return [Statement(third, tuple(claims[:1]), explicit=True)]
+        return _chinese_explicit(m["s"], sentence, label)
     if m := cues.RETRACT_ZH.match(body):
         return _retraction(m["s"] or m["s2"], label, chinese_text=True)
     body = cues.QUOTED.sub("", body)
-    if cues.ZH_QUESTION.search(sentence.strip()) or cues.ZH_UNREAL.search(body):
+    if cues.ZH_COMMAND.search(sentence):
+        return []
+    if cues.ZH_QUESTION.search(sentence.strip()) or cues.ZH_SUPPOSED.search(body):
         return []
     merged = re.sub("[，,](?=(?:名字)?(?:叫|名叫)|而不是|更喜欢|这把|这个|这本)", "\x00", body)
     found: list[Statement] = []
@@ -331,22 +389,17 @@ def _chinese(sentence: str, label: str, context: _Context) -> list[Statement]:
             or re.match("请|别|不要|麻烦|帮|让我们?|谢谢", clause)
         ):
             continue
-        third = chinese_frame.to_third(clause, label)
-        if re.match("(?:他|她|它)", third):
-            if not context.person:
-                continue
-            third = context.person + third[1:]
-        elif (
-            label not in third[:12]
-            and (subject or i == 0)
-            and chinese_frame.begins_without_subject(third)
-            and not re.match("你", third)
-        ):
-            third = (subject or label) + third
-        claims = chinese.parse(third, label)
+        if cues.ZH_UNREAL.search(clause):
+            break  # what follows is said by the same hearsay
+        third = _chinese_third(clause, label, subject or ("" if i else label), context.person)
+        if third is None:
+            continue
+        claims = _chinese_claims(third, label, (subject, context.person))
         context.learn(claims)
         if claims:
-            subject = chinese_frame.carried_on(third, label) or claims[0].subject
+            main = claims[0]
+            introduced = main.object if third.startswith(main.object) else ""  # 周婷是我表妹
+            subject = introduced or chinese_frame.carried_on(third, label) or main.subject
             found.append(Statement(third, tuple(claims)))
         elif third.startswith(label):
             subject = label

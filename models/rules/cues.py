@@ -13,8 +13,8 @@ INTERJECTION = re.compile(
     r"|thank you|cool|great|nice|anyways|right|sorry|alright|good morning|hello there|hey there|hi there|listen|look|and|but|plus"
     r"|unfortunately|sadly|luckily|fortunately|apparently|in fact|of course|as you know|frankly|please note|welcome)"
     r"(?:[,!.:;-]+\s*|\s+-\s+)|(?:and|but|so|plus|oh|well|yeah|also|hey|hi|because|ok|okay"
-    r"|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently)\s+(?=[\w'])"
-    r"|(?:in fact|no wait|wait|no|to be honest|tbh|btw|by the way|you know|turns out|well actually|so yeah)\s+(?=(?:I|I'm|I've|we|my|our)\b)",
+    r"|hmm+|omg|ugh|argh|lol|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently)\s+(?=[\w'])"
+    r"|(?:in fact|no wait|wait|no|to be honest|tbh|btw|by the way|you know|turns out|well actually|so yeah|sorry|(?:just )?so you know|for context|for reference|heads up)\s+(?=(?:I|I'm|I've|we|my|our)\b)",
     re.IGNORECASE,
 )
 VOCATIVE = re.compile(r"^(?:hey|hi|hello|thanks|congrats),? [A-Z]\w+[,!.]\s*", re.IGNORECASE)
@@ -50,6 +50,12 @@ RETRACT = re.compile(
     r"|it(?:'s| is) not true that|it(?:'s| is) no longer true that|I lied (?:about|when I said(?: that)?)|I was mistaken about|I misspoke about) (?P<s>.{3,})",
     re.IGNORECASE | re.DOTALL,
 )
+# Where a statement that is taken back ends and what is true instead begins: "..., I sold it".
+_INSTEAD = re.compile(
+    r"(?:[,;:.]\s+|\s+[-\u2013\u2014]+\s+|,?\s+(?:because|since|as|cause|and|but)\s+)(?=(?:I|I've|I'm|I'd|we|we've|we're|my|our|it|it's|he|she|they)\b)",
+    re.IGNORECASE,
+)
+_TAKEN_IT = re.compile(r"\b(?P<before>[a-z]{3,} )(?:it|them)\b(?!')")
 RETRACT_ZH = re.compile(
     "^(?:请|麻烦)?(?:忘掉|忘了|忘记|删掉|别记)(?:我说的?|我之前说的?|关于)?(?P<s>.{2,})|^(?:我)?(?:之前|刚才)?(?:说错了|记错了)[，,]?(?P<s2>.{2,})"
 )
@@ -153,8 +159,23 @@ FRONTED = re.compile(
     re.IGNORECASE,
 )
 ELIDED = re.compile(rf"^(?P<adv>(?:(?:{ADVERBS}) )*)(?P<v>[A-Za-z]+)\b", re.IGNORECASE)
+# "Oli's moving out" says what Oli does; "Oli's painting" may be a picture.
+IS_DOING = re.compile(
+    r"(?<=[a-z])'s (?=(?:just |now |finally |also |still |currently )*"
+    r"(?!(?:painting|drawing|building|wedding|meeting|training|writing|recording|cooking|singing|reading|evening|morning|thing|king)\b)"
+    r"[a-z]{2,}ing\b)"
+)
+COUPLE = re.compile(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)?")
+PARTED = re.compile(
+    r"I (?:(?:have|are|am|just|finally|recently|only) )*(?:(?:broke|split|broken) up|separated"
+    r"|(?:got|get|getting|are) (?:married|engaged|divorced|together|back together))\b"
+)
+# "Alfie's got an allergy" says what Alfie has.
+HAS_DONE = re.compile(
+    r"(?<=[a-z])'s (?=(?:just |now |finally |also |already )*(?:got|been|gone|had|started|moved|bought|finished|quit)\b)"
+)
 PERSON_START = re.compile(
-    r"^(?P<p>He|She|They|His|Her|Their|Its|It)(?P<rest>'s|'ll|'ve)?\s+", re.IGNORECASE
+    r"^(?P<p>He|She|They|His|Her|Their|Its|It)(?P<rest>'s|'ll|'ve|'re)?\s+", re.IGNORECASE
 )
 MODAL = re.compile(
     r"(?:can|could|would|should|may|might|must|makes?|made|looks?|seems?|feels?|sounds?|helps?|reminds?|means?)\b"
@@ -177,7 +198,30 @@ ZH_QUESTION = re.compile(
 ZH_UNREAL = re.compile(
     "如果|要是|假如|假设|假装|万一|也许|可能|或许|说不定|要不要|好像|仿佛|但愿|早知道|比如|据说|听说|告诉|说[：:，]|(?<![小会能听])说(?:他|她|我|过|自己)"
 )
+# What makes a whole sentence unreal, also before it.
+ZH_SUPPOSED = re.compile("如果|要是|假如|假设|假装|万一|但愿|早知道|说不定")
+ZH_COMMAND = re.compile(
+    "(?:忽略|无视|忘掉|清空|删除|删掉|绕过).{0,8}(?:指令|提示|规则|限制|设定|记忆|一切|所有)|系统提示|提示词|开发者模式"
+)
 ZH_SPLIT = re.compile(
     "[，,；;]|(?<=[^不])但是?(?=[用我也不])|不过(?=[用我])|而且(?=[用我])|所以(?=[用我])"
 )
 WOULD = re.compile(r"\b(?:would|could|should)\b(?! (?:love|like|rather|prefer|always want))")
+
+
+def taken_back(said: str) -> tuple[str, str]:
+    """Split "the S23, I sent it back" into what is taken back and what is said instead, with the
+    thing in the place of its first "it"; the second is "" where nothing follows."""
+    cut = _INSTEAD.search(said)
+    if cut is None:
+        return said, ""
+    topic, rest = said[: cut.start()].strip(), said[cut.end() :]
+    if re.match(r"(?:my|our|the|an?|that) |[A-Z]", topic) and len(topic.split()) <= 5:  # noqa: PLR2004 - a noun phrase
+        rest = _TAKEN_IT.sub(lambda m: m["before"] + topic, rest, count=1)
+    return topic, rest
+
+
+def without_lead(text: str) -> str:
+    """Return a text without the word that only links or reacts at its front."""
+    lead = INTERJECTION.match(text)
+    return text[lead.end() :] if lead else text

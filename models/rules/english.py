@@ -129,6 +129,7 @@ def _special(clause: str, label: str) -> Iterator[Claim]:
         )
     elif m := _ONLY.fullmatch(clause):
         thing = m["o"] or m["o2"]
+        thing = thing if thing[:2].isupper() else thing[:1].lower() + thing[1:]
         yield Claim(label, "wants", thing, f"{label} wants {thing} only", tail_type="concept")
     elif m := _TAKE.fullmatch(clause):
         to = m["to"] or ""
@@ -143,9 +144,8 @@ def _special(clause: str, label: str) -> Iterator[Claim]:
     elif m := _COUPLE.match(clause):
         over = bool(m["over"]) or m["how"] == "divorced"
         how = m["how"] or ("" if over else "dating")
-        yield Claim(
-            m["who"], "partner", m["o"], clause, extra=how, ended=over, past=over, changed=True
-        )
+        who, other = (m["o"], m["who"]) if m["o"] == label else (m["who"], m["o"])
+        yield Claim(who, "partner", other, clause, extra=how, ended=over, past=over, changed=True)
     elif m := _CAUSE.fullmatch(clause):
         yield Claim(label, "has_condition", m["o"], clause)
 

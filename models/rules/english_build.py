@@ -231,7 +231,8 @@ def claims_from(rule: Rule, m: re.Match[str], f: Frame, clause: str, subject: st
     if predicate == "prefers":
         return [claim(o, extra=g.get("other") or "")]
     if predicate == "training_for":
-        return [claim(o, future=not ended, past=False)]
+        role = "concept" if fields.get("role") else None
+        return [claim(o, future=not ended, past=False, tail_type=role)]
     if predicate == "event":
         return [claim(o + (g.get("tail") or ""), future=not f.past)]
     return [claim(o, extra=g.get("extra") or "")]
@@ -274,10 +275,13 @@ def entity_heads(text: str) -> list[str]:
         bare,
         maxsplit=1,
     )[0]
+    bare = re.sub(r"(?<=\w) (?:out|back|off|up|in|away|down|btw|lol|tho|though|too)$", "", bare)
     words = bare.split()
     if not words or len(words) > 3 or is_chinese(bare):  # noqa: PLR2004 - a few words
         return []
     if words[0].lower() in {
+        "had",
+        "been",
         "it",
         "that",
         "this",

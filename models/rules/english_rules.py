@@ -60,6 +60,8 @@ RULES: tuple[Rule, ...] = (
     _rule("partner", rf"divorced {POSS} (?P<o>\w+)", ended=True),
     # family, friends, pets
     _rule("kin", rf"{forms('have')} (?:{DET}|one|two|three|four|five|six|\d+)? ?(?P<adj>(?:(?!no )[\w-]+ ){{0,3}}?){_KIN}(?=$|[,.;!:]| (?:named|called|who|whose|and|in|from|at|with|that|living|now|but|[A-Z]))(?:,? (?:named|called|whose names? (?:is|are)|and (?:her|his) name is))?(?:,|:)? ?(?P<o>{NAMES})?"),
+    _rule("kin", rf"(?:called|named|calling|naming|christened) (?:the|{POSS}) (?:new |little |newborn )?(?P<kin>baby|son|daughter|twins|kid|child|newborn)(?: boy| girl)? (?P<o>{NAMES})"),
+    _rule("has_pet", rf"(?:called|named|calling|naming) (?:the|{POSS}) (?:new )?{_PET} (?P<o>{NAMES})"),
     _rule("has_pet", rf"(?:{forms('have', 'own', 'adopt', 'rescue', 'buy', 'get', 'raise', 'keep')}|welcomed) (?:just |{DET} |(?:one|two|three|four|five|\d+) )*(?P<adj>(?:(?!no |to )[\w-]+ ){{0,4}}?){_PET}\b(?! (?:allerg|food|person|people|lover|sitter|show|video|toy))(?: (?:puppy|dog|cat|kitten))?(?:,? (?:named|called|whose name is|and named (?:her|him|it))|,)? ?(?P<o>{NAMES})?"),
     # health and food
     _rule("allergic_to", rf"(?:is|was|are) (?:\w+ly |badly |very )*allergic to {LONG}"),
@@ -105,7 +107,7 @@ RULES: tuple[Rule, ...] = (
     _rule("likes", rf"(?:cares|care) (?:much )?for {LONG}", neg_only=True),
     _rule("likes", rf"(?:is|was|are|became) (?:\w+ly |really |so |not )*(?:(?:an? )?(?:big|huge|massive|avid|lifelong|keen)? ?(?:fan|lover) of|fond of|keen on|into|crazy about|obsessed with|passionate about|addicted to|nuts about|mad about|partial to|hooked on) (?!(?:it|that|this|you)\b){LONG}"),
     _rule("likes", rf"(?:can't get enough of|gets enough of|fell in love with|fallen in love with|taken a liking to|come around to|warmed to|grown to (?:like|love)|learned to (?:like|love)|grew to love|came to love|has a (?:passion|thing|soft spot|weakness) for|get enough of) {LONG}", positive=True),
-    _rule("likes", rf"(?:is|was) (?:tired of|sick of|fed up with|not into|bored of|over) {LONG}", polarity=-1),
+    _rule("likes", rf"(?:is|was) (?:tired of|sick of|fed up with|not into|bored of|over(?! (?:the|here|there|\d|at|in)\b)) {LONG}", polarity=-1),
     _rule("prefers", r"(?:prefer|prefers|preferred|favors|favours|would rather have|would rather) (?P<o>(?:[^,;.!?]){1,60}?) (?:over|to|rather than|instead of|than) (?P<other>[^,;.!?]{1,60}?)(?=[,;.!?]|$| (?:because|when|since|but|in the|for)\b)"),
     _rule("prefers", rf"(?:prefer|prefers|preferred|would rather) {LONG}"),
     _rule("eats", rf"{forms('eat')} (?!(?:it|that|this|out|in|at|too|there|here|something|less|more|healthy)\b){SHORT}"),
@@ -115,6 +117,7 @@ RULES: tuple[Rule, ...] = (
     _rule("drinks", r"(?:quit|gave up|stopped|has quit|cut out|gave up on) (?P<o>(?:\w+ )?(?:coffee|alcohol|caffeine|sugar|soda|beer|wine|drinking|meat|dairy|gluten|energy drinks))\b", ended=True),
     _rule("smokes", r"(?:quit|gave up|stopped) (?P<o>smoking|cigarettes|vaping|tobacco)", ended=True),
     # plans, goals, events
+    _rule("training_for", r"(?:training|retraining|trains|trained|studying|qualifying) (?:as|to be|to become) (?:an? |the )?(?P<o>[\w' -]{3,40}?)(?=[,;.!?]|$| (?:in|on|at|next|this|now|because|with|and|but|for)\b)", role=True),
     _rule("training_for", rf"(?:{forms('train')}|preparing|prepares|studying|practicing|practising|signed up|registered|has entered|entered|is signed up) (?:for )?(?P<o>(?:an? |the |{POSS} )?[\w' -]{{2,60}}?)(?=[,;.!?]|$| (?:in|on|next|this|because|with|and|later|at)\b)", future=True),
     _rule("training_for", rf"{forms('cancel')} (?:{POSS} |the |all )?(?:plans? |trip |registration |booking |entry )?(?:to (?:run|do|attend|visit|join|go to|see) |for )?(?P<o>(?:{DET} )?[\w' -]{{2,60}}?)(?=[,;.!?]|$| (?:on|because|with|and|at)\b)", ended=True),
     _rule("training_for", rf"(?:called off|pulled out of|dropped out of|withdrew from|backed out of|is skipping|skipped) (?:{POSS} |the )?(?P<o>[\w' -]{{2,60}}?)(?=[,;.!?]|$| (?:on|because|and|at)\b)", ended=True),
@@ -132,7 +135,7 @@ RULES: tuple[Rule, ...] = (
     _rule("uses", rf"(?:uses|using) (?P<o>(?:an? |the )?{NAME}(?: and {NAME})?)"),
     _rule("has", rf"{forms('drive', 'ride', 'own')} (?:an? |the |{POSS} |two |three |\d )?(?!(?:to|it|me|home|from|around|past)\b){SHORT}"),
     _rule("has", rf"(?:bought|buys|got|purchased|ordered|picked up|received|inherited|has got|built|upgraded to|switched to) (?:{POSS} |an? |the |some )(?:new |brand new |used |second-hand )?(?P<o>(?!(?:job|lot|bit|chance|idea|feeling|cold|haircut|message|email|call|question|error|problem|sense|point|raise|promotion|offer|text|ticket|degree)\b)[\w' -]{{2,60}}?)(?=[,;.!?]|$| (?:last|on|in|for|at|yesterday|because|and|from|today|this|that|which|called|named|to)\b)(?: (?:called|named) (?P<extra>{NAME}))?", changed=True),
-    _rule("has", rf"(?:has|have|had) (?:an? |{POSS} |two |three |four |five |six |seven |eight |nine |ten |\d+ )(?P<o>(?!(?:question|problem|idea|lot|bit|few|good|great|nice|lovely|bad|tough|long|busy|rough|hard|chance|feeling|point|look|thing|couple|minute|second|moment|hunch|doubt|request|suggestion|favor|favour|blast|degree|job|plan)\b)[\w' -]{{2,60}}?)(?=[,;.!?]|$| (?:in|on|for|at|because|and|from|that|which|who|called|named|with|since)\b)(?: (?:called|named) (?P<extra>{NAME}))?"),
+    _rule("has", rf"(?:has|have|had) (?:an? |{POSS} |two |three |four |five |six |seven |eight |nine |ten |\d+ )(?P<o>(?!(?:question|problem|idea|lot|bit|few|good|great|nice|lovely|bad|tough|long|busy|rough|hard|chance|feeling|point|look|thing|couple|minute|second|moment|hunch|doubt|request|suggestion|favor|favour|blast|degree|job|plan)\b)[\w' -]{{2,60}}?)(?=[,;.!?]|$| (?:in|on|for|at|because|and|from|that|which|who|called|named|with|since|any ?more|any longer|now|again|either|yet)\b)(?: (?:called|named) (?P<extra>{NAME}))?"),
     _rule("has", r"has (?:no|any) (?P<o>(?!(?:idea|clue|problem|time|question|doubt|choice|way|issue|plan)\b)[\w' -]{2,40}?)(?=[,;.!?]|$| (?:anymore|any more|in|at|and)\b)", polarity=-1, only_ended=True),
     _rule("plays", rf"{forms('play')} (?!(?:around|along|it|with|that|this|as)\b)(?:the )?{SHORT}"),
     _rule("gave", rf"{forms('give')} (?P<to>{NAME}|the \w+) (?:an? |the |{POSS} |this |some )?(?P<o>[\w' -]{{2,60}}?)(?=[,;.!?]|$| (?:to|for|in|at|on|from|as)\b)"),

@@ -12,14 +12,19 @@ from collections.abc import Sequence
 from reverie.memory_graph.drafts import OWNER, EntityDraft, MemoryDraft, RelationDraft
 from reverie.models.protocol import ENTITY_TYPES, Extraction, Turn
 from reverie.models.rules import chinese, english_build
+from reverie.models.rules.chinese_rules import KIN
+from reverie.models.rules.chinese_things import chinese_things, named as chinese_named
 from reverie.models.rules.claims import USER_LABELS, Claim
 from reverie.models.rules.clauses import Statement, statements
 from reverie.models.rules.dates import find_date
 from reverie.models.rules.importance import EXPLICIT, importance_of, sentiment_of
-from reverie.models.rules.names import chinese_names, english_names, merged, titles
+from reverie.models.rules.names import english_names, is_name, merged, titles
+from reverie.models.rules.own_words import own_words
 from reverie.models.rules.phrases import PERSON
 from reverie.models.rules.standing import is_over
 from reverie.models.rules.text import clean, fold, is_chinese, sentences
+from reverie.models.rules.thing_words import NO_THINGS
+from reverie.models.rules.things import type_of
 from reverie.models.rules.vocab import COMMON
 
 MAX_MEMORIES = 30  # of one turn
@@ -33,6 +38,11 @@ _TAKEN = re.compile(
     r"(?:stole|took|brought|carried|delivered|received|forged|built|made|planted|destroyed|hid|buried|crafted|traded|borrowed|won"
     r"|cooked|baked|painted|repaired|returned) (?P<o>[^,;.]{2,60})",
 )
+# Who does something though nobody is named: the player, a relative of the user.
+_HEAD_ZH = re.compile(f"玩家|用户的(?:{'|'.join(KIN)})")
+_UNTYPED = frozenset({"event", "plans", "state", "does"})  # say nothing of what is in them
+_OWNING = frozenset({"has", "gave", "found", "needs"})
+_TAUGHT = frozenset({"learning", "speaks"})  # "Welsh on an app": a language is a thing to learn
 _NAMED_OBJECT = frozenset({"kin", "partner", "manager", "met", "name"})
 
 
@@ -65,9 +75,9 @@ class RulesExtractor:
     def _one(self, turn: Turn) -> Extraction:
         speaker = turn.speaker.strip()
         low = speaker.casefold()
-        if is_machine(turn) or not turn.text.strip():
+        text = own_words(clean(turn.text))
+        if is_machine(turn) or not text.strip():
             return Extraction(turn.id)
-        text = clean(turn.text)
         han = is_chinese(text)
         owner = low == "user"
         label = USER_LABELS[han] if owner else clean(speaker)[:80]
@@ -87,7 +97,7 @@ class RulesExtractor:
         source = turn.text if owner else f"{turn.text}\n{speaker}"
         named = list(titles(text))
         if han:
-            named += chinese_names(text)
+            named += chinese_named(text)
         else:
             for sentence in sentences(text):
                 named += english_names(sentence)
@@ -99,6 +109,11 @@ def _drafts(statement: Statement, turn: Turn, label: str) -> list[MemoryDraft]:
         main = statement.claims[0] if statement.claims else None
         return [_draft(main, statement, turn, label)]
     return [_draft(claim, statement, turn, label) for claim in statement.claims]
+
+
+def is_unnamed(subject: str) -> bool:
+    """Return whether a speaker or subject is a role that names nobody: the player, a narrator."""
+    return subject.removeprefix("the ").removeprefix("The ").casefold() in _NO_PERSON
 
 
 def draft_of(claim: Claim, turn: Turn, label: str) -> MemoryDraft:
@@ -190,9 +205,13 @@ def _entities(claim: Claim, label: str, source: str) -> tuple[EntityDraft, ...]:
     proper = (
         subject == label
         or han
-        or (re.fullmatch(PERSON, subject) and subject.split()[0].lower() not in COMMON)
+        or (
+            re.fullmatch(PERSON, subject)
+            and subject.split()[0].lower() not in COMMON
+            and (" " in subject or is_name(subject.lower()))
+        )
     )
-    nobody = subject in USER_LABELS or subject.casefold() in _NO_PERSON
+    nobody = subject in USER_LABELS or is_unnamed(subject)
     if proper and not nobody:
         found.append(EntityDraft(subject, "person"))
     kind = claim.tail_type or claim.about.tail_type
@@ -201,14 +220,18 @@ def _entities(claim: Claim, label: str, source: str) -> tuple[EntityDraft, ...]:
         found += [
             EntityDraft(head, "thing")
             for head in english_build.entity_heads(thing["o"] if thing else "")
+            if head.split()[-1].lower() not in NO_THINGS
         ]
     if claim.predicate == "has_condition" and re.search(
         r"\b(?:broke|sprained|hurt|injured|fractured|burned)\b", claim.text
     ):
         return merged(found, source)
+    if han and claim.predicate in _UNTYPED:
+        found += chinese_things(claim.text)
     if claim.predicate == "has_pet":
-        found.append(EntityDraft(claim.object, "animal"))
-    elif kind in ENTITY_TYPES:
+        if not (han and claim.extra and len(claim.object) == 1):  # its name says more than 猫
+            found.append(EntityDraft(claim.object, "animal"))
+    elif kind in ENTITY_TYPES and not (han and claim.predicate in _UNTYPED):
         named = [] if han else english_names(claim.object, first=False)
         if claim.predicate in _NAMED_OBJECT and (named or han):
             parts = re.split("和|、" if han else r", | and |, and | & ", claim.object)
@@ -237,8 +260,12 @@ def _entities(claim: Claim, label: str, source: str) -> tuple[EntityDraft, ...]:
             if claim.predicate == "works_as" and han:
                 heads = []
             if kind in {"place", "organization"} and not han:
-                heads = []
+                heads = [head for head in heads if type_of(head.split()[-1]) == "place"]
+            if claim.predicate in _OWNING and not han:
+                heads = [head for head in heads if head.split()[-1].lower() not in NO_THINGS]
             found += [EntityDraft(head, kind) for head in heads]
+        if claim.predicate in _TAUGHT and not han:
+            found += [EntityDraft(head, kind) for head in english_build.entity_heads(claim.object)]
     for name in re.split("和|、|, | and ", claim.extra):
         if name[:1].isupper() or (han and name and claim.predicate in {"has_pet", "gave", "found"}):
             kind = {"has_pet": "animal", "found": "place", "works_as": "organization"}.get(
@@ -266,16 +293,22 @@ def _relations(
     """The triples of a claim. A denied statement gives none, except that it ends what it denies."""
     head = OWNER if claim.subject in USER_LABELS else claim.subject
     names = [e.name for e in entities]
-    if head != OWNER and head not in names:
+    if head != OWNER and head not in names and not _HEAD_ZH.fullmatch(head):
         return ()
     tails = [n for n in names if n not in (head, claim.former)]
     if claim.predicate == "prefers":
         tails = [n for n in tails if n not in claim.extra]
-    if claim.predicate in {"event", "plans", "state", "does", "age"} or claim.tail_type == "none":
+    coming = claim.predicate == "plans" and claim.tail_type is not None
+    if (claim.predicate in {*_UNTYPED, "age"} or claim.tail_type == "none") and not coming:
         tails = []
+    if claim.predicate in {"works_as", "works_at"} and is_chinese(claim.text) and not tails:
+        # A trade or a hospital is related to, though it is no name.
+        tails = [claim.object] if claim.tail_type != "none" else []
     predicate = claim.relation
     if claim.polarity < 0 and claim.predicate == "likes":
         predicate, negative = "dislikes", False
+    elif claim.polarity < 0 and claim.predicate in {"eats", "drinks"} and not claim.ended:
+        predicate, negative = "avoids", False
     else:
         negative = claim.polarity < 0
     made = [

@@ -9,7 +9,8 @@ from reverie.memory_graph.drafts import EntityDraft
 from reverie.models.rules import chinese_rules as zh
 from reverie.models.rules.dates import MONTHS, WEEKDAYS
 from reverie.models.rules.phrases import UPPER
-from reverie.models.rules.vocab import COMMON, DIETS, NATIONALITIES
+from reverie.models.rules.thing_words import NO_THINGS, TYPES
+from reverie.models.rules.vocab import COMMON, DIETS, GERUNDS, JOB_WORDS, NATIONALITIES
 
 MAX_ENTITIES = 40  # of one turn
 
@@ -21,8 +22,18 @@ _RUN = re.compile(
 )
 _CALENDAR = frozenset(MONTHS) | frozenset(WEEKDAYS) | {f"{d}s" for d in WEEKDAYS} | {
     "christmas", "easter", "am", "pm", "i", "ii", "ok", "tv", "lol", "omg", "dna", "mondays", "q", "faq",
-    "pdf", "ai", "id", "diy", "asap", "eta", "fyi", "spring", "summer", "autumn", "winter",
+    "pdf", "ai", "mon", "tue", "tues", "wed", "thu", "thur", "thurs", "fri", "sat", "hmm", "hmmm", "id", "diy", "asap", "eta", "fyi", "spring", "summer", "autumn", "winter",
 }  # fmt: skip
+_SEASONS = frozenset("spring summer autumn winter christmas easter".split())
+# Words that begin names and sentences alike; before another capital they belong to the name.
+_NAME_LEADS = frozenset(
+    """little old big great new red black white green blue golden silver north south east west upper
+    lower long young royal free first last""".split()
+)
+_NO_NAME = frozenset({"player", "npc"})
+_CALLS = frozenset(
+    "hi hey hello dear thanks thank sorry congrats bye welcome and but so oh".split()
+)
 _ADJECTIVE = re.compile(rf"(?:{NATIONALITIES}|{DIETS})s?", re.IGNORECASE)
 _TITLE = re.compile(
     r"(?:Dr|Mr|Mrs|Ms|Prof|Sir|Lady|Lord|King|Queen|Captain|Prince|Princess|Elder|Father|Sister|Brother|Uncle|Aunt|Auntie|Grandma|Grandpa|Saint|Master|General|Professor|Doctor|Coach)\b"
@@ -35,6 +46,11 @@ _KINDS = (
 )  # fmt: skip
 _VERB_AFTER = re.compile(
     r"(?:'s )?\s?(?:said|says|lives|works|loves|likes|hates|got|gets|wants|told|went|has|had|moved|is (?:my|our|a|an|the|getting|going|from|turning|coming|moving|\w+ing)|was|just|will|and (?:I|my)|thinks|asked|called|gave|took|came|plays|teaches|needs|owns|runs|made|met|bought|started|graduated|died)\b"
+)
+_JOB = re.compile(JOB_WORDS)
+_IS_DOING = re.compile(r"'s (?:just |now |finally |also |still )*(\w+ing)\b")
+_SAINTS = re.compile(
+    r"'s(?=$|[,.!?;)]| (?:on|at|in|and|for|every|this|next|last|with|from|to|is|was|now)\b)"
 )
 _WORK = re.compile(r"《([^《》]{1,40})》|\"([A-Z][^\"]{1,40})\"")
 _ZH_PERSON = re.compile(
@@ -63,34 +79,54 @@ def english_names(sentence: str, *, first: bool = True) -> list[EntityDraft]:
         at = match.start()
         lead = sentence[:at].rstrip()
         starts = first and (not lead or lead[-1] in ":\"'(-")
-        while words and _unnamed(words, starts=starts, after=sentence[match.end() :]):
-            at += len(words[0]) + 1
-            words.pop(0)
-            starts = False
         while words and (
             words[-1].lower() in _CALENDAR or words[-1] in {"I", "of", "the"} or words[-1].isdigit()
         ):
             words.pop()
+        while words and _unnamed(words, starts=starts, after=sentence[match.end() :]):
+            at += len(words[0]) + 1
+            words.pop(0)
+            starts = False
         name = " ".join(words).removesuffix("'s")
-        if not name or _ADJECTIVE.fullmatch(name) or len(name) < 2 or not name[0].isupper():  # noqa: PLR2004 - a few words
+        if (
+            len(name) < 2  # noqa: PLR2004 - a letter is no name
+            or _ADJECTIVE.fullmatch(name)
+            or not name[0].isupper()
+            or name.lower() in _NO_NAME
+            or (_TITLE.fullmatch(name) and sentence[:at].rstrip().lower().endswith("the"))
+        ):
             continue
+        if name.startswith(("St ", "St. ")) and _SAINTS.match(sentence[at + len(name) :]):
+            name += "'s"  # "St Mark's" is the church
         before = sentence[:at].rstrip()[-20:].lower()
         found.append(EntityDraft(name, _kind(name, before, sentence[at + len(name) :])))
     return found
+
+
+def is_name(low: str) -> bool:
+    """Return whether a lower-cased word is no common noun, job or title that may begin a sentence:
+    "Engineer's coming", "the Queen"."""
+    common = low in NO_THINGS or low in TYPES or low in COMMON
+    return not (common or _JOB.fullmatch(low) or _TITLE.fullmatch(low.capitalize()))
 
 
 def _unnamed(words: list[str], *, starts: bool, after: str) -> bool:
     """Whether the first word of a capitalised run is not part of a name."""
     word = words[0].removesuffix("'s")
     low = word.lower()
+    follows = len(words) > 1 and words[1][:1].isupper() and words[1].lower() not in _CALENDAR
+    if follows and not starts and low in _SEASONS:
+        return False  # "the Winter Feast"
     if low in _CALENDAR or low.split("'")[0] == "i" or word == "I" or low in {"of", "the"}:
         return True
     if len(words) > 1 and _ADJECTIVE.fullmatch(word):
         return words[1][:1].islower()
+    if follows and (low in _NAME_LEADS if starts else low not in _CALLS):
+        return word.isupper()  # "at Little Acorns"; not "GOT Anna a gift"
     if not starts:
         return (
             low in COMMON
-            and not (word.isupper() and len(word) > 2)  # noqa: PLR2004 - a few words
+            and not (low == "who" and word.isupper())  # the health organization
             and low
             not in {
                 "will",
@@ -111,6 +147,8 @@ def _unnamed(words: list[str], *, starts: bool, after: str) -> bool:
         return True
     if len(words) > 1 or (word.isupper() and len(word) > 1) or words[0].endswith("'s"):
         return False
+    if (doing := _IS_DOING.match(after)) and is_name(low) and doing[1] in GERUNDS:
+        return False  # "Ravi's starting school"
     return not (_VERB_AFTER.match(after) or after.startswith((", my ", ", our ")))
 
 
@@ -159,6 +197,14 @@ def titles(text: str) -> list[EntityDraft]:
     ]
 
 
+def _as_written(name: str, source: str) -> str:
+    """Return a name as `source` writes it, "" where it does not stand there."""
+    for shown in (name, name.replace("'", "’"), name[:1].lower() + name[1:]):
+        if shown in source:
+            return shown
+    return ""
+
+
 def merged(drafts: list[EntityDraft], source: str) -> tuple[EntityDraft, ...]:
     """Return each name once, longest wins over its parts, and only names that stand in `source`.
 
@@ -166,11 +212,7 @@ def merged(drafts: list[EntityDraft], source: str) -> tuple[EntityDraft, ...]:
     """
     types: dict[str, EntityDraft] = {}
     for draft in drafts:
-        name = draft.name.strip(' ,.;:!?"')
-        if name not in source:
-            name = name.replace("'", "’")
-            if name not in source:
-                continue
+        name = _as_written(draft.name.strip(' ,.;:!?"'), source)
         if not any(c.isalnum() for c in name):
             continue
         key = name.casefold()

@@ -34,7 +34,7 @@ _ONE_PERSON = tuple(
         "colleague coworker co-worker colleagues teammate",
         "neighbour neighbor neighbours neighbors",
         "aunt auntie",
-        "老婆 妻子 太太 爱人 对象 伴侣",
+        "老婆 媳妇 妻子 太太 爱人 对象 伴侣",
         "老公 丈夫 先生 爱人 对象 伴侣",
         "男朋友 男友 对象 伴侣",
         "女朋友 女友 对象 伴侣",

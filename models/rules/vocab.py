@@ -18,7 +18,7 @@ KIN: dict[str, tuple[str, str]] = {
     **dict.fromkeys("brother brothers".split(), ("kin", "brother")),
     **dict.fromkeys("daughter daughters".split(), ("kin", "daughter")),
     **dict.fromkeys("son sons".split(), ("kin", "son")),
-    **dict.fromkeys("kid kids child children baby twins twin".split(), ("kin", "child")),
+    **dict.fromkeys("kid kids child children baby newborn twins twin".split(), ("kin", "child")),
     **dict.fromkeys("grandma grandmother grandpa grandfather granny".split(), ("kin", "grandparent")),
     **dict.fromkeys("grandson granddaughter grandchild grandchildren".split(), ("kin", "grandchild")),
     **dict.fromkeys("friend friends mate buddy".split(), ("kin", "friend")),
@@ -43,7 +43,8 @@ PETS = frozenset(
     """dog dogs puppy puppies cat cats kitten kittens rabbit bunny hamster parrot budgie horse pony
     fish goldfish turtle tortoise snake lizard gecko guinea-pig ferret chicken chickens beagle
     labrador lab poodle corgi husky retriever terrier bulldog dachshund spaniel shepherd collie
-    greyhound tabby siamese pet pets goat donkey falcon hawk wolf dragon pug chihuahua""".split(),
+    greyhound tabby siamese pet pets goat donkey falcon hawk wolf dragon pug chihuahua rabbits hamsters parrots budgies horses ponies turtles tortoises snakes lizards geckos
+    ferrets goats donkeys gerbil gerbils rat rats""".split(),
 )
 # attribute word -> (predicate, detail)
 ATTRIBUTES: dict[str, tuple[str, str]] = {
@@ -262,7 +263,7 @@ maybe perhaps honestly today yesterday tomorrow tonight here there everyone ever
 something anything nothing everything everyone people guys guess wait stop also another many most
 few several both each every last next since because although though while unless until despite
 during after before imagine suppose fyi tbh gonna gotta dinner lunch breakfast work school
-i i'm i'd i've i'll im ive mom dad mum god jesus christ alright move take go come let lets
+i i'm i'd i've i'll im ive mom dad mum mam grandad granddad grandpa grandma gran nan nana granny papa mama daddy mummy god jesus christ alright move take go come let lets
 remember forget never always just nothing talk speak""".split()
 COMMON = (
     frozenset(get_stop_words("en")) | frozenset(_OTHER_WORDS) | frozenset(ADVERBS.split("|")) | frozenset(BASES)

@@ -17,11 +17,11 @@ from reverie.models.protocol import Turn
 from reverie.models.rules import cues
 from reverie.models.rules.text import clean, is_chinese, sentences
 from reverie.models.rules.vocab import BASES, PASTS, TALK_VERBS
+from reverie.models.salient import chinese, chinese_answers
 
 MAX_ANSWER_WORDS = 9
 MAX_QUESTION_WORDS = 14
 MAX_ANSWER_CHARS = 20  # of a Chinese one
-MAX_QUESTION_CHARS = 30
 
 _PAST_OF = {base: past for past, base in reversed(PASTS.items())} | {
     "go": "went", "do": "did", "get": "got", "be": "was",
@@ -30,7 +30,16 @@ _YES = re.compile(
     r"(?:yes|yeah|yep|yup|yea|sure|of course|i do|i am|i have|indeed|right|correct|exactly|absolutely|definitely)\b[,.! ]*",
     re.IGNORECASE,
 )
-_NO = re.compile(r"(?:no|nope|nah|not really|i don't|i'm not|never)\b[,.! ]*", re.IGNORECASE)
+_NO = re.compile(
+    r"(?:no longer|not any ?more|not now|not these days|no|nope|nah|not really|i don't|i'm not|never)\b[,.! ]*",
+    re.IGNORECASE,
+)
+_AND_MORE = re.compile(
+    r"(?P<said>[A-Za-z' ]{2,16}?)(?:[,.!;]|\s+[-–—])\s+(?P<rest>(?P<word>[A-Za-z']+)\b.*)"
+)
+_SUBJECTS = frozenset("i i'm i've we we're we've my our he she they it's".split())
+_WHEN_WHERE = frozenset("in at on since for last from with near about until every".split())
+_BARE_IT = re.compile(r"\b(?:it|that|this|them|those)\b", re.IGNORECASE)
 _FINITE = re.compile(
     r"\b(?:I|we|it|that|this|they|he|she|you)(?:'\w+)?\b|\b(?:is|are|was|were|am|has|have|had|'s)\b",
     re.IGNORECASE,
@@ -61,6 +70,8 @@ _FRAMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"what (?:kind of |type of |sort of )?(?:pets?|animals?|dogs?|cats?|car|bike|instruments?) (?:do you have|have you got|do you own)", "I have {a}"),
         (r"what (?:kind of |type of )?(?:car|bike) do you drive", "I drive {a}"),
         (r"what (?:kind of |type of )?instruments? do you play", "I play {a}"),
+        (r"(?:do you (?:have|own|keep)|have you got|got)(?: any| an?)? (?:pets?|animals|kids?|children|siblings|brothers (?:or|and) sisters|hobbies)(?: at home)?", "I have {a}"),
+        (r"(?:what|which)(?: (?:book|show|series|film|game|language|instrument)s?)? are you (?P<x>reading|watching|playing|learning|studying|listening to|drinking|eating|using|driving|wearing|growing)(?: (?:at the moment|right now|now|these days|currently|lately|tonight|today))?", "I'm {x} {a}"),
         (r"(?:what|which) languages? do you speak", "I speak {a}"),
         (r"(?:what are you allergic to|are you allergic to anything|do you have any (?:food )?allergies|any (?:food )?allergies)", "I'm allergic to {a}"),
         (r"what (?:are|were) you (?:studying|majoring in)|what do you study", "I study {a}"),
@@ -76,23 +87,6 @@ _UNSURE = TALK_VERBS | frozenset(
     """ready sure ok okay there free kidding serious joking excited familiar aware mind any remember
     enjoy going coming interested looking talking doing""".split()
 )
-_ZH_FRAMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), made)
-    for pattern, made in (
-        ("(?:你|您)(?:现在)?(?:住在?|家在)(?:哪里?|哪儿|什么地方|哪个城市)", "我住在{a}"),
-        ("(?:你|您)(?:是哪里人|来自哪里|老家在?哪里?|是哪儿人)", "我来自{a}"),
-        ("(?:你|您)(?:现在)?在(?:哪里?|哪儿|什么公司|哪家公司)(?:工作|上班)", "我在{a}工作"),
-        ("(?:你|您)(?:是)?(?:做什么(?:工作)?的?|干什么的)|(?:你|您)的(?:职业|工作)是什么", "我是{a}"),
-        ("(?:你|您)(?:叫什么(?:名字)?|怎么称呼|的名字是什么)|(?:请问)?贵姓", "我叫{a}"),
-        ("(?:你|您)(?:今年)?(?:多大了?|几岁了?)", "我今年{a}"),
-        ("(?:你|您)(?:养了?什么宠物|有什么宠物)", "我养了{a}"),
-        ("(?:你|您)对什么过敏|(?:你|您)?有什么过敏的?", "我对{a}过敏"),
-        ("(?:你|您)(?:最)?喜欢(?:吃|喝|看|听|玩)?(?:什么|哪[个种部本])[\u4e00-\u9fff]{0,6}", "我喜欢{a}"),
-        ("(?:你|您)(?:的)?(?P<x>生日|爱好|梦想|专业|血型|星座|微信号|电话|邮箱)是(?:什么|多少|哪天|几号|什么时候)", "我的{x}是{a}"),
-        ("(?:你|您)(?:上周|上个月|昨天|周末|假期|去年|暑假|国庆|春节)?去了?(?:哪里?|哪儿|什么地方)(?:了|玩了?)?", "我去了{a}"),
-    )
-)  # fmt: skip
-
 
 # "Shall I go on?" is about the talk, not about the one who answers.
 _OFFER = re.compile(
@@ -130,8 +124,30 @@ def answer_of(turn: Turn, before: Sequence[Turn]) -> Answer | None:
     Args:
         turn: the turn.
         before: the turns before it, oldest first; the last of them must be another speaker's and
-            end with a question.
+            end with a question. A Chinese sentence about "her" or "him" may also stand after a turn
+            that names one person.
     """
+    answer = _asked(turn, before)
+    if answer is None or not answer.statement:
+        return _about_her(turn, before) or answer
+    return answer
+
+
+def _about_her(turn: Turn, before: Sequence[Turn]) -> Answer | None:
+    said = sentences(clean(turn.text))
+    if not said or not is_chinese(said[0]):
+        return None
+    me = turn.speaker.casefold()
+    found = chinese_answers.about_her(
+        said[0].strip("。！!，,~～ "), [(clean(t.text), t.speaker.casefold() == me) for t in before]
+    )
+    if found is None or not chinese.worth_keeping(found[1], is_answer=True):
+        return None
+    place, statement = found
+    return Answer(clean(before[place].text), before[place].id, said[0], statement)
+
+
+def _asked(turn: Turn, before: Sequence[Turn]) -> Answer | None:
     if not before or before[-1].speaker.casefold() == turn.speaker.casefold():
         return None
     asked = [s for s in sentences(clean(before[-1].text)) if not s.startswith("[")]
@@ -183,7 +199,7 @@ def is_fragment(sentence: str) -> bool:
     """Return whether a sentence has no subject and verb of its own."""
     if is_chinese(sentence):
         return len(sentence) <= MAX_ANSWER_CHARS and not re.search("[我他她它]|是|有", sentence)
-    bare = cues.INTERJECTION.sub("", sentence)
+    bare = cues.without_lead(sentence)
     words = re.findall(r"[a-z']+", bare.lower())
     if not words or len(words) > MAX_ANSWER_WORDS or _FINITE.search(bare):
         return False
@@ -200,7 +216,7 @@ def _is_question(sentence: str) -> bool:
 
 
 def _bare_question(sentence: str) -> str:
-    bare = cues.INTERJECTION.sub("", sentence.strip(), count=1)
+    bare = cues.without_lead(sentence.strip())
     bare = re.split(r"(?<=[a-z]), (?=what|where|when|who|how|do|are|have|did)", bare)[-1]
     return bare.strip(" ?？!！\"'")
 
@@ -209,6 +225,7 @@ def _framed(question: str, fragment: str) -> str:
     value = _TO.sub("", _YES.sub("", _TO.sub("", fragment.strip(" .!\"'"))).strip(" ,")).strip(
         " .!"
     )
+    value = re.sub(r"^(?:the )?one[,:;] (?=an? |my |the )", "", value, flags=re.IGNORECASE)
     if not value or _FINITE.search(value) or _NO.match(fragment) or _UNSAID.match(value):
         return ""
     for pattern, made in _FRAMES:
@@ -244,8 +261,21 @@ _UNSAID = re.compile(
 )
 
 
+def _polar_and_more(question: str, said: str, rest: str, word: str) -> str:
+    """Return what a yes or no says and what follows it: "No, I sold it", "Yes, since March"."""
+    told = _polar(question, said)
+    if not told or _BARE_IT.search(told):
+        return ""
+    if word in _SUBJECTS:
+        return f"{told}. {rest[:1].upper()}{rest[1:]}"
+    return f"{told} {rest}" if word in _WHEN_WHERE else ""
+
+
 def _polar(question: str, fragment: str) -> str:
     """Return what a bare yes or no says to "do you ...", or ""."""
+    more = _AND_MORE.fullmatch(fragment.strip(" .!"))
+    if more and (_YES.fullmatch(more["said"]) or _NO.fullmatch(more["said"])):
+        return _polar_and_more(question, more["said"], more["rest"], more["word"].lower())
     yes, no = _YES.fullmatch(fragment), _NO.fullmatch(fragment)
     found = _POLAR.fullmatch(question) if yes or no else None
     if found is None or found["verb"].lower() in _UNSURE or re.search(r"\b(?:me|or)\b", found["x"]):
@@ -259,24 +289,16 @@ def _polar(question: str, fragment: str) -> str:
         return f"I {_PAST_OF[verb]}{rest}" if yes and verb in _PAST_OF else ""
     if aux == "do":
         return f"I {verb}{rest}" if yes else f"I don't {verb}{rest}"
-    said = {"are": ("I'm", "I'm not"), "have": ("I've", "I haven't"), "were": ("I was", "I wasn't"),
+    begins = {"are": ("I'm", "I'm not"), "have": ("I've", "I haven't"), "were": ("I was", "I wasn't"),
             "can": ("I can", "I can't")}[aux]  # fmt: skip
-    return f"{said[0] if yes else said[1]} {verb}{rest}"
+    over = (
+        " any more"
+        if no and aux == "are" and re.match(r"are you still\b", question, re.IGNORECASE)
+        else ""
+    )
+    return f"{begins[0] if yes else begins[1]} {verb}{rest}{over}"
 
 
 def _chinese(question: str, fragment: str, question_id: str) -> Answer | None:
-    value = fragment.strip("。！!，, ")
-    if len(value) > MAX_ANSWER_CHARS or len(question) > MAX_QUESTION_CHARS:
-        return None
-    if re.search("[？?我]", value):
-        return None
-    bare = re.sub("^(?:嗯|哦|啊|是的|对)[，,、 ]*", "", value)
-    question = re.sub("^(?:那|那么|请问|对了)[，,]?", "", question).rstrip("呢呀啊")
-    for pattern, made in _ZH_FRAMES:
-        if found := pattern.fullmatch(question):
-            inner = re.sub("^(?:住在|住|在|去了|叫|是|来自)", "", bare).rstrip("了呀啊吧")
-            if re.match("不|没|无|保密", inner) or not inner:
-                break
-            told = made.format(a=inner, x=found.groupdict().get("x") or "")
-            return Answer(question, question_id, fragment, told)
-    return Answer(question, question_id, fragment)
+    statement = chinese_answers.statement_of(question, fragment)
+    return None if statement is None else Answer(question, question_id, fragment, statement)

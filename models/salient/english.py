@@ -10,7 +10,8 @@ import msgspec
 
 from reverie.memory_graph.text import terms
 from reverie.models.rules.text import numbers
-from reverie.models.rules.vocab import BASES, GERUNDS, PASTS
+from reverie.models.rules.things import type_of
+from reverie.models.rules.vocab import BASES, GERUNDS, KIN, PASTS, PETS
 from reverie.models.salient.words import (
     ABOUT_TALK,
     ELIDED_NOT,
@@ -28,6 +29,7 @@ from reverie.models.salient.words import (
 THRESHOLD = -2.35  # among people
 ALONE = -2.6  # of a speaker whom no other person answers, about themselves: less is small talk
 ALONE_OTHER = -2.48  # and about anything else
+GOES_ON = 0.5  # less for what is said of the thing of the sentence before
 MEAN_WORDS = 9  # of a sentence; the price of one where nobody else is
 _WEIGHTS = {
     "bias": -2.1, "words": -0.5, "answer": 0.6, "content": 0.24, "name": 1.5, "number": 0.52, "date": 0.71, "first": 0.21,
@@ -38,12 +40,16 @@ MAX_CONTENT = 12
 MIN_FOREIGN = 2  # function words of another language, for a sentence to be in it
 
 _OPENER = re.compile(
-    rf"(?:{OPENERS})(?:[,!.:;…~-]+\s*|\s+[-–—]+\s+)|(?:and|but|so|plus|oh|well|yeah|yep|also|hey|hi|because|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently|anyway|wow)\s+(?=[\w'])",
+    rf"(?:{OPENERS})(?:[,!.:;…~-]+\s*|\s+[-–—]+\s+)|(?:and|but|so|plus|oh|well|yeah|yep|also|hey|hi|because|actually|honestly|frankly|unfortunately|sadly|luckily|fortunately|apparently|anyway|wow|omg|u+r?gh|argh|lmao|mm+|hmm+|lol|haha+|aw+|ooh|aye|ah|um+|uh|phew|yay|yikes|oops|tbh|ngl)\s+(?=[\w'])",
     re.IGNORECASE,
 )
 _ANNOUNCED = re.compile(
     r"(?:(?:i(?:'ve| have)? )?(?:just |really )?(?:wanted|want|have|had|gotta|got) to (?:let you know|tell you|share(?: with you)?|say|mention)|i (?:should|must) (?:tell you|mention)"
     r"|let me tell you|i'm (?:so |really )?(?:happy|excited|proud|pleased|glad) to (?:say|announce|share|report)|did i (?:tell you|mention))(?: that|,)? (?=(?:I|I'm|I've|we|we're|we've|my|our)\b)",
+    re.IGNORECASE,
+)
+_FOR_YOU = re.compile(
+    r"(?:just )?(?:so you know|for (?:your info(?:rmation)?|context|reference|the record|what it's worth)|heads up|(?:ok )?(?:quick |small |big )?(?:update|news)|long story short|(?:can|could) you (?:note|remember|remind me)|remind me)(?: that)?[,:!]?\s+(?=(?:I|I'm|I've|my|we|we're|we've|our|the|[A-Z]\w+)\b)",
     re.IGNORECASE,
 )
 _GREETING = re.compile(
@@ -93,6 +99,7 @@ _VERB_AFTER_NOUN = re.compile(
 _CUT = re.compile(
     r"\s+[-–—]+\s*|\s*[–—]\s*|-{2,}\s*|;\s+|,? (?:and|but|so|because|'?cause|cuz|since|plus|though|although) (?=(?:it|that|this|they|I|we|you|he|she|please|don't|let's|can you|could you)(?:'s|'re|'m|'ve|'ll)?\b)|, (?=(?:which|it(?:'s)?|that's|so|I'm|you)\b)|, (?=and it\b)"
 )
+_PAIR = re.compile(r"(?:(?:my|our|the) )?[A-Z]?[\w'-]+(?: [A-Z][\w'-]+)?")
 _INTENSE = re.compile(
     r"\b(?:really|super|totally|definitely|truly|absolutely|literally|actually|basically|honestly|very) (?=[a-z])(?!much\b)"
 )
@@ -110,8 +117,24 @@ _PRONOUN = re.compile(
 _MODAL = re.compile(r"\b(?:will|can|could|should|would|might)\b|'ll\b", re.IGNORECASE)
 # What somebody cannot have or does not do holds for long, however few its words.
 _LIMIT = re.compile(
-    r"\bI (?:can't|cannot|can not|don't|do not|never|won't|mustn't|shouldn't) (?:\w+ )?(?:have|eat|drink|wear|use|take|do|drive|fly|swim|smoke|stand|tolerate|digest)\b",
+    r"\b(?:I|we) (?:can't|cannot|can not|don't|do not|never|won't|mustn't|shouldn't) (?:\w+ )?(?:have|eat|drink|wear|use|take|do|drive|fly|swim|smoke|stand|tolerate|digest|read|write|cook|sing|dance|hear|speak|sleep|walk|trust|ride)\b"
+    r"|\b(?:don't|doesn't|never) (?:really |quite )?(?:get along|get on|agree with (?:me|us))\b",
     re.IGNORECASE,
+)
+_OWED = re.compile(r"\bowes? (?:me|us|you|him|her|them) (?!one\b|an?\b)\w", re.IGNORECASE)
+_GONE = re.compile(
+    r"\b(?:my|our) (?:\w+ )?[\w-]+(?:'s| is| are| was| were| has| got| have)+(?: been)? (?:gone|stolen|missing|broken|dead|lost|nicked|destroyed|ruined)\b",
+    re.IGNORECASE,
+)
+_NONE_OF = re.compile(r"(?:still |and |but |also )?no (?P<thing>[a-z-]+)(?= |$)", re.IGNORECASE)
+# What is said of one's family or pets to a machine is no small talk, however short.
+_FAMILY = re.compile(
+    rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}(?:{'|'.join(sorted({*KIN, *PETS}, key=len, reverse=True))})\b",
+    re.IGNORECASE,
+)
+# "Stop calling me Jonathan" and "call me Jo" tell a name, though they are orders.
+_NAMING = re.compile(
+    r"\b(?:call(?:s|ed|ing)?|know) (?:me|us) (?!(?:back|at|on|later|when|if|tomorrow|an?|in|crazy|old|mad)\b)\w"
 )
 _PRAISE = re.compile(
     r"(?:thanks|thank|wow|great|congrats|congratulations|sounds|glad|good|cool|awesome|that's|that is|can't wait|keep|hope|hoping|happy (?:for|to)|so (?:happy|glad|proud|cool|great)|appreciate|what a|love (?:that|your|the|this|how)|looking forward|excited)\b",
@@ -164,7 +187,7 @@ def strip_openers(sentence: str, others: frozenset[str]) -> str:
             )
         ):
             text = text[greeting.end() :]
-        elif opener := _OPENER.match(text) or _ANNOUNCED.match(text):
+        elif opener := _OPENER.match(text) or _ANNOUNCED.match(text) or _FOR_YOU.match(text):
             text = text[opener.end() :]
         first = re.match(r"(?P<name>[A-Z]\w*)(?:[,!:]+\s*|\s+[-–—]\s+)", text)
         if first and (_addresses(first["name"], others) or _is_called(first["name"], text)):
@@ -205,7 +228,7 @@ def _addresses(name: str, others: frozenset[str]) -> bool:
 
 def is_request(text: str) -> bool:
     """Return whether a sentence without its openers asks for something or orders it."""
-    if ELIDED_NOT.match(text):
+    if ELIDED_NOT.match(text) or _NAMING.search(text):
         return False
     if _PLEASE.match(text) or _UNREAL.match(text):
         return True
@@ -250,6 +273,17 @@ def content_of(text: str, ignored: frozenset[str]) -> list[str]:
     return [term for term in terms(text) if term not in LIGHT and term not in ignored]
 
 
+def says_nothing(text: str, talk: Talk) -> bool:
+    """Return whether each clause of a text, without openers, is talk about the talk or a request:
+    "not sure yet, give me a sec"."""
+    clauses = [clause.strip() for clause in re.split(r"[,;]\s+|\s+[-–—]+\s+", text)]
+    return all(_is_talk(clause) or asks_for(clause, talk) for clause in clauses if clause)
+
+
+def _is_talk(text: str) -> bool:
+    return bool(_BARE_TALK.fullmatch(text)) and not _LIVED.match(text)
+
+
 def trimmed(text: str, ignored: frozenset[str], *, is_advice: bool = False) -> str:
     """Return a sentence without the clauses that carry no content, or only ask for something.
 
@@ -261,6 +295,8 @@ def trimmed(text: str, ignored: frozenset[str], *, is_advice: bool = False) -> s
     at, kept, lead = 0, "", ""
     for cut in [*_CUT.finditer(text), None]:
         clause = text[at : cut.start() if cut else len(text)]
+        if cut and not at and _PAIR.fullmatch(clause) and cut.group().strip() == "and":
+            continue  # "Dairy and I don't get along" has one subject
         asks = bool(kept) and not is_advice and is_request(clause)
         if asks:
             pass  # "..., so please suggest nothing with satay"
@@ -291,6 +327,15 @@ def features(text: str, talk: Talk, *, is_open: bool) -> dict[str, float]:
     content = content_of(text, ignored)
     names = [n for n in _NAME.findall(text) if not n.startswith(("I'", "I ")) and n != "I"]
     named = any(set(terms(name)) - ignored for name in names)
+    owed = bool(_OWED.search(text))
+    without = _NONE_OF.match(text)
+    lasts = (
+        owed
+        or bool(_GONE.search(text))
+        or bool(_LIMIT.search(text))
+        or (without is not None and bool(type_of(without["thing"].lower())))
+        or (not talk.among_people and bool(_FAMILY.search(text)))
+    )
     return {
         "bias": 1.0,
         "words": math.log(max(1, len(text.split()) if talk.among_people else MEAN_WORDS)),
@@ -301,8 +346,8 @@ def features(text: str, talk: Talk, *, is_open: bool) -> dict[str, float]:
         "date": float(bool(_DATE.search(text))),
         "first": float(bool(_FIRST.search(text))),
         "own": float(bool(_OWN.search(text))),
-        "you": float(bool(_YOU.search(text))),
-        "you_first": float(bool(_YOU.match(text))),
+        "you": float(not owed and bool(_YOU.search(text))),
+        "you_first": float(not owed and bool(_YOU.match(text))),
         "past": float(any(w in PASTS or w.endswith("ed") for w in text.lower().split())),
         "quote": float('"' in text),
         "such_as": float(bool(_SUCH_AS.search(text))),
@@ -310,8 +355,8 @@ def features(text: str, talk: Talk, *, is_open: bool) -> dict[str, float]:
         "pronoun": float(bool(_PRONOUN.match(text))),
         "empty": float(not content),
         "asked": float(talk.is_asked),
-        "limit": float(bool(_LIMIT.search(text))),
-        "modal": float(bool(_MODAL.search(text))),
+        "limit": float(lasts),
+        "modal": float(not lasts and bool(_MODAL.search(text))),
     }
 
 
@@ -328,17 +373,19 @@ def is_weighty(text: str, ignored: frozenset[str]) -> bool:
 
 def _is_enough(found: dict[str, float]) -> bool:
     """Whether there is more than one bare word: a name, a number, a time, or who it is about."""
-    held = ("first", "own", "name", "number", "date", "answer")
+    held = ("first", "own", "name", "number", "date", "answer", "limit")
     return found["content"] > 1 or (found["content"] == 1 and any(found[h] for h in held))
 
 
-def worth_keeping(sentence: str, talk: Talk) -> str:
+def worth_keeping(sentence: str, talk: Talk, *, goes_on: bool = False) -> str:
     """Return what is worth keeping of an English sentence, in its own person, or "".
 
     Args:
         sentence: one sentence with its closing mark.
         talk: among whom it is said. After a person's question less content is enough, and after
             one for advice what reads as an order is the advice.
+        goes_on: whether the sentence before it was kept: to a machine, what is said of "it" then
+            needs less.
     """
     body = sentence.strip()
     if "?" in body[-3:]:
@@ -348,9 +395,7 @@ def worth_keeping(sentence: str, talk: Talk) -> str:
         text = _SHOWN.sub("", text)
     if not text or (_QUESTION.match(text) and not _ORDER_TO_DO.match(text)):
         return ""
-    if _BARE_TALK.fullmatch(text) and not _LIVED.match(text):
-        return ""
-    if asks_for(text, talk):
+    if _is_talk(text) or says_nothing(text, talk) or asks_for(text, talk):
         return ""
     is_open = bool(_PRAISE.match(text))
     text = trimmed(text, talk.ignored, is_advice=talk.is_advice).rstrip(".!… ")
@@ -358,4 +403,6 @@ def worth_keeping(sentence: str, talk: Talk) -> str:
     own = bool(found["first"] or found["own"])
     alone = ALONE if own else ALONE_OTHER
     least = THRESHOLD if talk.among_people else alone
+    if goes_on and not talk.among_people and _PRONOUN.match(text):
+        least -= GOES_ON
     return text if text and _is_enough(found) and points(found) >= least else ""

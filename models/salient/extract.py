@@ -21,21 +21,26 @@ from reverie.models.protocol import Extraction, Turn
 from reverie.models.recalled import split_summary
 from reverie.models.rules import cues
 from reverie.models.rules.apart import is_command
+from reverie.models.rules.chinese_things import named as chinese_named
 from reverie.models.rules.claims import USER_LABELS
 from reverie.models.rules.dates import find_date
-from reverie.models.rules.extract import MACHINES, NARRATORS
+from reverie.models.rules.deeds import deeds
+from reverie.models.rules.extract import MACHINES, NARRATORS, is_unnamed
 from reverie.models.rules.importance import EXPLICIT, importance_of_text
-from reverie.models.rules.names import chinese_names, english_names, merged, titles
+from reverie.models.rules.names import english_names, merged, titles
+from reverie.models.rules.own_words import own_words
 from reverie.models.rules.sentiment import sentiment
 from reverie.models.rules.text import clean, fold, is_chinese, sentences
+from reverie.models.rules.things import may_name, things
 from reverie.models.rules.vocab import PASTS
-from reverie.models.salient import chinese, english
+from reverie.models.salient import chinese, english, refer
 from reverie.models.salient.answers import Answer, answer_of, asks, is_fragment, seeks_advice
 from reverie.models.salient.voice import in_third
 
 TAG = "salient"
 CONFIDENCE = 0.7
 PLAIN = 0.4  # importance of a sentence that was found worth keeping, before what weighs is added
+MAX_SOURCE_CHARS = 4_000  # of the turn before, whose thing "it" may be
 MAX_SENTENCES = 60  # of one turn
 MAX_SENTENCE_CHARS = 600  # a longer run without a stop is pasted data
 MAX_MEMORIES = 30  # of one turn
@@ -74,6 +79,11 @@ _FUTURE = re.compile(
 _AGAIN = re.compile(
     r"\b(?:every|each|always|usually|often|since|on \w+days|birthday|anniversary)\b|每|一直|经常|生日",
     re.IGNORECASE,
+)
+_OPEN_QUESTION = re.compile(r"(?:what|which|who|where|when|how)\b", re.IGNORECASE)
+_NAMED = re.compile(r"[A-Z][\w'-]{2}|\d")
+_ANSWER_NAME = re.compile(
+    r"(?P<name>(?P<first>[A-Z][\w'-]+)(?: [A-Z][\w'-]+)*)(?=$|[,.;:!]| (?:and|for|by|in|at|with|again)\b)"
 )
 _STANDS = re.compile(r"\b(?:is|are|has|have|does|lives|works)\b", re.IGNORECASE)
 
@@ -116,7 +126,8 @@ class SalientExtractor:
             return Extraction(turn.id)
         scene = _Scene(turn, name, before[-10:], answer)
         drafts = [scene.draft(said) for said in scene.said()][:MAX_MEMORIES]
-        return Extraction(turn.id, tuple(drafts), merged(scene.names(), scene.source))
+        about = [e for d in drafts for e in d.entities if e.name != name or scene.is_about(d.text)]
+        return Extraction(turn.id, tuple(drafts), merged([*about, *scene.names()], scene.source))
 
 
 def speaker_label(turn: Turn) -> str:
@@ -141,6 +152,7 @@ class Said(msgspec.Struct):
     leans: bool = False
     explicit: bool = False
     sources: tuple[str, ...] = ()
+    answers: bool = False  # a bare answer to an open question: "Middlemarch"
 
 
 @lru_cache(maxsize=512)
@@ -159,16 +171,18 @@ class _Scene:
     def __init__(
         self, turn: Turn, name: str, before: Sequence[Turn], answer: Answer | None
     ) -> None:
-        self.turn, self.name, self.answer = turn, name, answer
-        self.text = _FENCE.sub("\n", clean(turn.text))
+        self.turn, self.name, self.answer, self.before = turn, name, answer, before
+        self.text = own_words(_FENCE.sub("\n", clean(turn.text)))
         self.source = f"{turn.text}\n{turn.speaker}" + (f"\n{answer.question}" if answer else "")
         self.narrates = turn.speaker.strip().casefold() in NARRATORS
+        self.is_somebody = not self.narrates and name not in USER_LABELS and not is_unnamed(name)
         me = turn.speaker.casefold()
         others = {
             t.speaker.strip() for t in before if t.speaker.casefold() != me and t.role != "system"
         }
         self.people = others - {t.speaker.strip() for t in before if _is_silent(t)}
         last = before[-1] if before else None
+        self.last_label = speaker_label(last) if last is not None else ""
         others_called = frozenset(part.casefold() for o in others for part in o.split()[:2])
         # What a person asks is about a life; what a machine asks is mostly about its task.
         heard = last is not None and last.speaker.strip() in self.people
@@ -181,6 +195,10 @@ class _Scene:
             is_advice=heard and last is not None and seeks_advice(last),
         )
 
+    def is_about(self, told: str) -> bool:
+        """Whether a told sentence is about its speaker, who may only stand in front: "Ana: ..."."""
+        return self.name in told.removeprefix(f"{self.name}: ").removeprefix(f"{self.name}：")
+
     def said(self) -> list[Said]:
         """Return what is kept, in order; neighbours that belong together are one."""
         kept = self._sentences()
@@ -192,13 +210,19 @@ class _Scene:
     def _sentences(self) -> list[Said]:
         body = _NOTE.sub("\n", self.text)
         kept: list[Said] = []
+        earlier: list[str] = []
         last = -2
         for place, sentence in enumerate(sentences(body)[:MAX_SENTENCES]):
             if _is_material(sentence):
                 break
-            found = self._one(sentence)
+            meant = refer.with_thing(sentence, earlier, self.before, self.last_label)
+            earlier.append(sentence)
+            found = self._one(meant.text if meant else sentence, goes_on=last == place - 1)
             if found is None:
                 continue
+            if meant:
+                found.sources = (meant.turn_id, *found.sources)
+                self._leans_on(self.before[-1])
             # Among people neighbours are about one thing; to an assistant each may change alone.
             near = found.leans or bool(self.people)
             joined = (
@@ -216,7 +240,7 @@ class _Scene:
             last = place
         return kept
 
-    def _one(self, sentence: str) -> Said | None:
+    def _one(self, sentence: str, *, goes_on: bool) -> Said | None:
         prose = sum(c.isalnum() or c.isspace() for c in sentence)
         if (
             len(sentence) > MAX_SENTENCE_CHARS
@@ -237,12 +261,14 @@ class _Scene:
             return Said(
                 self._told(asked["s"].strip(" .!。！，,\"'"), han=han), sentence, explicit=True
             )
-        if (cues.RETRACT_ZH if han else cues.RETRACT).match(bare):
-            return None
-        text = self._worth(sentence, han=han)
+        if taken := (cues.RETRACT_ZH if han else cues.RETRACT).match(bare):
+            sentence = "" if han else cues.taken_back(taken["s"])[1]
+            if not sentence:
+                return None
+        text = self._worth(sentence, han=han, goes_on=goes_on)
         if not text:
             return None
-        leans = bool(_FOLLOWS.match(text))
+        leans = bool(_FOLLOWS.match(text)) or (not han and refer.leans(text))
         return Said(text if self.narrates else self._told(text, han=han), text, leans=leans)
 
     def _told(self, text: str, *, han: bool) -> str:
@@ -259,7 +285,14 @@ class _Scene:
         fragment = answer.fragment.strip(" .!。！")
         if not is_fragment(answer.fragment):
             found = self._worth(answer.fragment, han=han)
-            return Said(self._told(found, han=han), found) if found else None
+            if not found:
+                return None
+            head, comma, rest = found.partition(", ")
+            if han or not (comma and _OPEN_QUESTION.match(answer.question) and is_fragment(head)):
+                return Said(self._told(found, han=han), found)
+            more = self._told(rest, han=False).removeprefix(f"{self.name}: ")
+            told = f'{self.name}, asked "{answer.question}": {head}; {more}'
+            return Said(told, found, sources=sources, answers=True)
         if han:
             content = chinese.is_answer(answer.question, fragment)
             told = f"{self.name}被问“{answer.question}”，答：{fragment}"
@@ -267,19 +300,35 @@ class _Scene:
             told = f'{self.name}, asked "{answer.question}": {fragment}'
             stripped = english.strip_openers(fragment, self.talk.others)
             ignored = self.talk.ignored
-            content = (
-                bool(english.content_of(stripped, ignored))
-                and bool(english.content_of(answer.question, ignored))
-                and not english.asks_for(stripped, self.talk)
+            content = bool(english.content_of(stripped, ignored)) and not (
+                english.asks_for(stripped, self.talk) or english.says_nothing(stripped, self.talk)
             )
-        return Said(told, answer.fragment, sources=sources) if content else None
+            if content and not english.content_of(answer.question, ignored):
+                return self._answered_about(answer, stripped)  # "Who is it with?"
+        return Said(told, answer.fragment, sources=sources, answers=True) if content else None
 
-    def _worth(self, sentence: str, *, han: bool) -> str:
+    def _answered_about(self, answer: Answer, fragment: str) -> Said | None:
+        """A name or number that answers a question about what the speaker had said before it."""
+        mine = self.before[-2] if len(self.before) > 1 else None
+        if mine is None or mine.speaker != self.turn.speaker or not _NAMED.search(fragment):
+            return None
+        said = [s for s in sentences(clean(mine.text)) if english.worth_keeping(s, self.talk)]
+        if not said or len(said[-1].split()) > MAX_JOINED_WORDS // 2:
+            return None
+        told = f'{self._told(english.worth_keeping(said[-1], self.talk), han=False)}; asked "{answer.question}": {fragment}'
+        self._leans_on(mine)
+        return Said(told, answer.fragment, sources=(answer.question_id, mine.id), answers=True)
+
+    def _leans_on(self, turn: Turn) -> None:
+        """Take what an earlier turn names as known: a told sentence holds words of it."""
+        self.source += f"\n{turn.text[:MAX_SOURCE_CHARS]}"
+
+    def _worth(self, sentence: str, *, han: bool, goes_on: bool = False) -> str:
         if han:
             return chinese.worth_keeping(
                 sentence, is_answer=self.talk.is_answer, is_advice=self.talk.is_advice
             )
-        return english.worth_keeping(sentence, self.talk)
+        return english.worth_keeping(sentence, self.talk, goes_on=goes_on)
 
     def _as_it_stands(self, sentence: str) -> Said | None:
         text = sentence.strip(" ,;.!。！")
@@ -301,7 +350,7 @@ class _Scene:
         """Return the names that the turn mentions."""
         named = list(titles(self.text))
         if is_chinese(self.text):
-            return named + chinese_names(self.text)
+            return named + chinese_named(self.text)
         for sentence in sentences(self.text):
             named += english_names(sentence)
         return named
@@ -309,10 +358,16 @@ class _Scene:
     def draft(self, said: Said) -> MemoryDraft:
         """Return the draft of a kept sentence."""
         han = is_chinese(said.told)
-        named = chinese_names(said.told) if han else english_names(said.original)
-        if self.name not in USER_LABELS and not self.narrates:
+        if han:
+            named = chinese_named(said.told)
+        else:
+            named = [*english_names(said.original), *things(said.original)]
+            answer = _ANSWER_NAME.match(said.original.strip(" \"'")) if said.answers else None
+            if answer and may_name(answer["first"]):
+                named.append(EntityDraft(answer["name"], "thing"))
+        if self.is_somebody:
             named = [EntityDraft(self.name, "person"), *named]
-        entities = merged([*named, *titles(said.told)], self.source)
+        entities = merged([*named, *titles(said.original)], self.source)
         past = _is_past(said.told)
         coming = bool(_FUTURE.search(said.told)) or not (past or han)
         date = find_date(said.told, self.turn.said_at, past=not coming, chinese=han)
@@ -332,6 +387,7 @@ class _Scene:
             tags=("explicit", TAG) if said.explicit else (TAG,),
             sources=(self.turn.id, *said.sources),
             entities=entities,
+            relations=() if han else deeds(said.told, self.name, others),
         )
 
 
@@ -349,7 +405,7 @@ def _is_other(sentence: str) -> bool:
 
 def _is_material(sentence: str) -> bool:
     """Whether what follows is text to work on ("Translate this: ..."), not something said."""
-    bare = cues.INTERJECTION.sub("", sentence.strip())
+    bare = cues.without_lead(sentence.strip())
     head = re.split("[:：]", sentence, maxsplit=1)[0]
     if is_chinese(head) and head != sentence and _MATERIAL_ZH.search(head):
         return True

@@ -43,6 +43,7 @@ _FINITE_AFTER_GERUND = re.compile(
 _GERUND_LEAD = re.compile(
     r"(?P<adverb>(?:(?:still|just|also|currently|recently|now|really|always|been) )*)(?P<verb>\w+ing)\b"
 )
+_WITH_ANOTHER = re.compile(r"(?:(?:[Tt]he|[Mm]y) )?[\w'-]+(?: [A-Z][\w'-]+)? and ")
 _STATE = re.compile(
     r"(?:(?:so|really|super|very|pretty|quite|still) )*(?:excited|happy|glad|proud|grateful|thankful|thrilled|nervous|worried|keen|ready|lucky|stoked|sad|busy|sick|tired|afraid|scared|allergic|interested|passionate|determined|hooked|obsessed|due|off)\b"
 )
@@ -74,6 +75,8 @@ def in_third(sentence: str, name: str) -> str:
             after = re.match(r"\s+(?P<w>\w+)", body[match.end() :])
             said = _would(after["w"] if after else "") if clitic == "'d" else _AUXILIARY[clitic]
             return f"{name} {said}"
+        if match["subject"] and _WITH_ANOTHER.fullmatch(body[: match.start()]):
+            return f"{name}{match['adverbs']} {match['verb']}"  # "Dairy and Ana don't get along"
         if match["subject"]:
             return f"{name}{match['adverbs']} {_verb(match['verb'])}"
         if match["own"]:

@@ -38,7 +38,7 @@ OPENERS = (
     "|thank you(?: so much| very much)?|thx|(?:yes|no|sure|ok|okay|yeah) (?:please|thanks|thank you)|cool|great|nice|awesome|amazing|right|sorry|alright"
     "|good (?:morning|afternoon|evening|night)|listen|look|and|but|plus|unfortunately|sadly|luckily"
     "|fortunately|apparently|in fact|of course|as you know|frankly|please note|welcome|absolutely"
-    "|definitely|totally|exactly|indeed|for sure|true|congrats|congratulations|man|dude|omg|gosh"
+    "|definitely|totally|exactly|indeed|for sure|true|congrats|congratulations|man|dude|omg|gosh|aye|argh|urgh|phew|mm+|lmao"
     "|farewell|well met|greetings|my goodness|same here|me too|i know|i agree|totally agree|bye|see you|cheers|dear"
     "|i have to say|i must say|i mean|lovely|wonderful|fantastic|perfect|yay|hooray|ha|yikes|ugh|oops"
 )
@@ -66,6 +66,16 @@ _ABOUT_TALK = (
     r"|(?:way to go|well done|good for you|good on you|no worries|no problem|you're welcome|my pleasure|anytime|same to you|take care|have (?:a |fun|an? ).*|long time no.*|not much|nothing much|what a .*|how .*)"
     r"|(?:i(?:'m| am| was) )?(?:just |only )?(?:kidding|joking|wondering|curious|asking|saying|checking)(?: .{0,20})?"
     r"|(?:welcome (?:to|back|home).*|safe travels|hold on|hang on|one (?:second|moment)|well met|who goes there|stay (?:back|safe|strong|positive)).{0,12}"
+    # the weather, the day, and being asked to wait
+    r"|(?:it(?:'s| is| was)|it's been)?(?: so| really| very| too| absolutely| bloody)*(?: ?(?:freezing|raining|pouring|snowing|boiling|hot|cold|sunny|windy|chilly|rainy|warm|cloudy|foggy|miserable|humid|drizzling|roasting))(?: (?:out|outside|here|in here|there|out there|today|again|tonight|this morning|this evening|as usual|already|down|of course))*(?:,? roll on \w+)?"
+    r"|roll on \w+|typical(?: \w+)?|happy \w+day|(?:a )?(?:fine|lovely|nice|good|beautiful|grand|fair|cold|dark) (?:morning|day|evening|night|weather|afternoon)(?: (?:for it|to you|out|indeed|isn't it|today))*"
+    r"|(?:i'm )?not (?:really )?sure(?: yet| really| tbh)?|no idea|dunno|idk|(?:just )?(?:give|gimme|bear with)(?: me)?(?: (?:a|one|two|just a))* ?(?:sec|secs|second|seconds|minute|minutes|min|mins|mo|moment|tick|bit)?"
+    r"|(?:one|just a|two) (?:sec|secs|second|min|minute|mo|moment|tick)s?|be right back|brb.*|(?:let me|lemme|i'll|i need to|gotta) (?:think|check|see|have a (?:look|think)|sleep on it|get back to you).*|(?:someone|somebody)'s at the door"
+    r"|(?:on|off) (?:it|to (?:bed|sleep|work|lunch|dinner))|(?:night|nighty|good night|sleep well|sweet dreams)(?: .{0,20})?|(?:nothing|not much|nothing else) (?:to add|else|really|for now)(?: .{0,12})?|(?:that's )?(?:hilarious|so funny|too funny|wild|crazy|insane|mad|nuts)"
+    r"|(?:i'm|we're|im) (?:so |absolutely |literally |just |all )*(?:melting|freezing|boiling|sweating|roasting|dying|starving|knackered|shattered|exhausted|bored|sleepy|speechless|crying|screaming|confused|stuck|back|here|listening|ready|ears|sorry|impressed|curious)(?: (?:here|now|today|lol|too|again|yet))*"
+    r"|safe (?:roads|travels|journey|trip)(?: home)?|(?:friend|stranger|travell?er|mate|pal|love|buddy|bud|bro|dude|folks|everyone|guys|my (?:friend|lord|lady|dear)|sir|madam|ma'am|lad|lass)"
+    r"|\d+ (?:mins?|secs?|minutes?|seconds?)|(?:just )?(?:grabbing|making|getting|finishing|having) (?:an? |some |my )?(?:coffee|tea|lunch|drink|dinner|brew|cuppa|snack|breakfast)"
+    r"|not really|maybe|perhaps|possibly|probably|i guess(?: so)?|(?:it )?depends|kinda|sorta|(?:i'm |we're )?(?:running )?(?:a bit |so )?late|(?:that |it |all )?(?:makes sense|all good|all clear|so far so good)(?: (?:now|to me|thanks|so far))*|(?:bloody )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?(?: (?:again|am i right|huh))?|secs?|(?:my |the )?(?:phone|doorbell|door)(?:'s| is) (?:ringing|going)"
     r"|(?:you|we)(?:'ve| have)? got this.*|we can do (?:this|it).*|(?:that|this) (?:makes sense|helps|works|is it|is all|will do|would be .*)(?: a lot| for me)?"
 )  # fmt: skip
 ABOUT_TALK = rf"(?:{_ABOUT_TALK})[.!\s]*"

@@ -20,7 +20,7 @@ from reverie.models.training.lexicon import Language
 # kinds are known, about half of it.
 HARMFUL_SHARE = 1 / 80
 SAME = 0.6  # a wrong repetition loses a statement, but hides none
-LEAD = 0.05
+LEAD = 1.0  # of log-odds
 # A model trained without smoothing is sure of much: the last steps are finer.
 GRID = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
 

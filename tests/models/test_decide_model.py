@@ -192,8 +192,8 @@ def test_the_surest_change_wins_unless_another_is_as_sure() -> None:
         return (0.0, share, 0.0, 1 - share)
 
     model = ScriptedModel(rows=row)
-    assert layered(model).decide(draft, known(*texts)).target == "m1"
-    assert layered(model, lead=0.1).decide(draft, known(*texts)).op == "ADD"
+    assert layered(model, lead=1.0).decide(draft, known(*texts)).target == "m1"
+    assert layered(model, lead=2.0).decide(draft, known(*texts)).op == "ADD"
 
 
 def test_only_near_memories_are_asked_about_and_few() -> None:

@@ -191,7 +191,7 @@ def test_names_and_numbers_stand_in_the_turn() -> None:
     (draft,) = found.memories
     assert numbers(draft.text) == {"240"}
     assert {"Nora", "Antwerp"} <= {entity.name for entity in draft.entities}
-    assert {entity.name for entity in found.entities} == {"Dr. Okafor", "Antwerp"}
+    assert {entity.name for entity in found.entities} == {"Nora", "Dr. Okafor", "Antwerp"}
 
 
 def test_nothing_depends_on_other_turns_of_the_batch() -> None:
