@@ -14,6 +14,7 @@ OWN_HAN = "\u6211"  # I, in Chinese; also in "we", which includes the owner
 SHORT_NAME = 3  # letters of a speaker's name that stand for it, as "Mel" for Melanie
 MAX_NAME_WORDS = 4
 MAX_HAN_NAME = 8
+_PLAIN = frozenset({"thing", "food", "animal", "concept"})  # types of what common nouns name
 _WORD = re.compile(r"\w+")
 # Han, kana and Hangul: names stand in such a text without spaces around them.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
@@ -51,6 +52,17 @@ def entities_named(memory: UserMemory, text: str) -> dict[str, str]:
         if OWN_HAN in folded:
             found.setdefault(n.USER_NODE, OWN_HAN)
     return found
+
+
+def is_plain(entity: object) -> bool:
+    """Return whether an entity only has a common noun for a name ("oat milk"): a question that has
+    it finds what mentions it by this word already, and counting both finds less."""
+    return (
+        isinstance(entity, n.Entity)
+        and entity.type in _PLAIN
+        and not entity.aliases
+        and entity.name == entity.name.lower()
+    )
 
 
 def speakers_named(memory: UserMemory, text: str, names: Mapping[str, str]) -> frozenset[str]:

@@ -29,6 +29,7 @@ from reverie.memory_graph.graph import MEMORY, MESSAGE, SUMMARY
 from reverie.memory_graph.naming import (
     entities_named,
     is_of_owner,
+    is_plain,
     speakers_named,
     terms_without,
 )
@@ -297,9 +298,11 @@ def _columns(
 
 def _mentions(memory: UserMemory, names: Mapping[str, str], ids: Sequence[str]) -> Float64:
     """Return for each text whether it mentions somebody or something that the question names; what
-    half of the texts mention tells little."""
+    half of the texts mention tells little, and a common noun is among the words."""
     found = np.zeros(len(ids))
     for entity in names:
+        if is_plain(memory.graph.node(entity)):
+            continue
         tails = memory.graph.tails(entity)
         share = 1.0 / (1.0 + math.log(max(1.0, len(tails) / COMMON)))
         for place, node_id in enumerate(ids):
