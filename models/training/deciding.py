@@ -16,9 +16,8 @@ from reverie.models.rules import RulesDecider
 from reverie.models.training.decisions import Case
 from reverie.models.training.lexicon import Language
 
-# Of the cases that thresholds are chosen by, all of kinds that were not trained; in use, where most
-# kinds are known, about half of it.
-HARMFUL_SHARE = 1 / 80
+# Of the cases that thresholds are chosen by, all of kinds that were not trained.
+HARMFUL_SHARE = 1 / 40
 SAME = 0.6  # a wrong repetition loses a statement, but hides none
 LEAD = 1.0  # of log-odds
 # A model trained without smoothing is sure of much: the last steps are finer.

@@ -154,7 +154,45 @@ _MORE_BEFORE_ZH: dict[str, tuple[str, ...]] = {
     "end": ("昨天", "后来", "从这个月起", "终于"),
     "near": ("有一次", "前几天", "据说"),
 }
+# What goes before or after a statement and bears on nothing: why, when, and who says so.
+_ASIDES_EN: dict[str, tuple[str, ...]] = {
+    "state": (
+        "according to the register", "judging by the notes", "to this day", "since the flood",
+        "since the last visit", "as the neighbours say", "because of the location",
+        "for all one can see", "ever since the festival", "as everyone in town knows",
+    ),
+    "change": (
+        "after the rescue at the mill", "on the advice of a friend", "following the meeting",
+        "because of the noise", "at the family's request", "just before the storm",
+        "without telling anybody", "after the accident", "when the season began",
+        "out of necessity", "as the letter says", "once the money had arrived",
+    ),
+    "end": (
+        "after the fire", "on short notice", "before the holidays", "as the letter says",
+        "when the season closed", "following the meeting", "for lack of time", "after the accident",
+        "out of necessity", "on the doctor's advice",
+    ),
+    "near": (
+        "according to the register", "after the accident", "before the storm", "as the letter says",
+        "during the festival", "because of the noise",
+    ),
+}  # fmt: skip
+_ASIDES_ZH: dict[str, tuple[str, ...]] = {
+    "state": (
+        "登记簿上写着，", "听邻居说，", "自从发大水以后，", "看样子", "说起来，", "镇上的人都说，",
+    ),
+    "change": (
+        "经朋友推荐，", "那次事故以后，", "开完会，", "因为太吵，", "应家里人的要求，", "过完年，",
+        "信上说，", "磨坊那件事之后，", "没跟任何人说，", "前阵子",
+    ),
+    "end": (
+        "那场大火之后，", "信上说，", "因为没时间，", "开完会，", "过节前，", "听了医生的话，",
+        "前阵子",
+    ),
+    "near": ("登记簿上写着，", "信上说，", "庙会的时候，", "那次事故以后，", "说起来，"),
+}  # fmt: skip
 _ADDED = 0.16  # share of statements with a few words more
+_ASIDE = 0.08  # in training, share of the others that get an aside
 _STOPPED = 0.12  # share of statements that end in a full stop
 
 
@@ -163,7 +201,10 @@ def _finish(text: str, part: str, language: Language, rng: random.Random, split:
     added = rng.random() < _ADDED
     stopped = rng.random() < _STOPPED
     more = split == "train"
+    aside = more and not added and part in _ASIDES_EN and rng.random() < _ASIDE
     if language == "zh":
+        if aside:
+            text = rng.choice(_ASIDES_ZH[part]) + text
         if added and part in _BEFORE_ZH:
             words = _BEFORE_ZH[part] + (_MORE_BEFORE_ZH[part] if more else ())
             text = rng.choice(words) + text
@@ -171,8 +212,19 @@ def _finish(text: str, part: str, language: Language, rng: random.Random, split:
     if added and part in _AFTER_EN and not text.endswith((" now", " any more", "instead")):
         words = _AFTER_EN[part] + (_MORE_AFTER_EN[part] if more else ())
         text = f"{text} {rng.choice(words)}"
+    if aside:
+        text = _with_aside(text, rng.choice(_ASIDES_EN[part]), rng)
     text = text[0].upper() + text[1:]
     return text + "." if stopped else text
+
+
+def _with_aside(text: str, aside: str, rng: random.Random) -> str:
+    """Put an English aside before or after a statement."""
+    if text.startswith(("User", "The ")) and rng.random() < 0.4:  # noqa: PLR2004 - else after it
+        return f"{aside}, {'the ' + text[4:] if text.startswith('The ') else text}"
+    return (
+        f"{text}, {aside}" if aside.startswith(("as ", "judging", "for all")) else f"{text} {aside}"
+    )
 
 
 Made: TypeAlias = tuple[str, str] | None
