@@ -146,7 +146,7 @@ def test_names_in_what_is_left_out_are_still_names_of_the_turn(tmp_path: Path) -
         ana = rt.user("ana")
         ana.add("I went to the market with Tom on Friday.", wait=True)
         assert ana.list().items == []
-        assert [e.name for e in ana.entities()] == ["Tom"]
+        assert {e.name for e in ana.entities()} == {"Tom", "market"}
 
 
 class Latin(HashEmbedder):
