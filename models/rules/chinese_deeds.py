@@ -46,9 +46,8 @@ _OTHERS = re.compile("[说让给跟和与把被对叫请替为比像忘记当作
 _BEGINS = re.compile(
     "(?:已经|刚|又|终于|也|还|都)*(?:采|买|捡|找|挖|收|拿|带|送|丢|弄丢|偷|借|报|约|中|订|租|养|学|参加|报名|救|杀|打败|击败|遇|碰|入手|得到|获得)(?:到|了|下|回|走|好|名|死|见)+"
 )
-_FOR_NOW = frozenset(
-    {"gave", "stole", "killed", "saved", "betrayed"}
-)  # done, where nothing denies it
+# These stay deeds when they are still to come, as a promise or a threat; others are plans then.
+_ALSO_TO_COME = frozenset({"gave", "stole", "killed", "saved", "betrayed"})
 
 
 def begins(clause: str) -> bool:
@@ -100,7 +99,7 @@ def deed(clause: str, label: str) -> Claim | None:
         found.sort(key=lambda one: (one.type == "person", frame.core.find(one.name)))
         main = found[0]
         whom = [one.name for one in things if one.type == "person" and one.name != subject]
-        if frame.future and predicate not in _FOR_NOW:
+        if frame.future and predicate not in _ALSO_TO_COME:
             return Claim(
                 subject,
                 "plans",
