@@ -26,6 +26,7 @@ from reverie.memory_graph.errors import (
     ReverieError,
     WireError,
 )
+from reverie.models.cached import CachedEmbedder
 from reverie.models.embedders import open_embedder
 from reverie.models.protocol import EmbedderInfo, Float32, TextRole
 
@@ -42,7 +43,9 @@ class EmbedderActor:
         `__init__` raised."""
         self._error: WireError | None = None
         try:
-            self._model = open_embedder(spec, Path(folder), threads=threads)
+            # The cache keeps nothing; it answers for models that cannot weigh pairs, too.
+            model = open_embedder(spec, Path(folder), threads=threads)
+            self._model = CachedEmbedder(model, max_bytes=0)
         except ReverieError as exc:
             self._error = exc.to_wire()
         except Exception as exc:  # noqa: BLE001 (whatever a model raises)
@@ -124,6 +127,20 @@ class RayEmbedder:
         """Return the share of tokens that the vocabulary does not know."""
         share: float = self._ask("unknown_share", text)
         return share
+
+    def pair_share(self) -> float:
+        """Return the share of the model's word about pairs; 0 when it cannot weigh them."""
+        share: float = self._ask("pair_share")
+        return share
+
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+        """Return the probabilities of `PAIR_CHOICES` for known and new statements.
+
+        Raises:
+            ConfigError, ModelFailedError, ModelUnavailableError: as `embed`, or no such adapter.
+        """
+        rows: list[list[float]] = self._ask("weigh_pairs", list(pairs))
+        return rows
 
     def close(self) -> None:
         """Stop the actors."""

@@ -37,7 +37,7 @@ from reverie.models.catalog import default_folder
 from reverie.models.decide_model import FLOOR, MULTILINGUAL_FLOOR
 from reverie.models.embedders import STANDIN, open_embedder
 from reverie.models.language import HostedModel
-from reverie.models.protocol import Embedder
+from reverie.models.protocol import CrossEncoder, Embedder
 from reverie.models.rules import RulesDecider
 
 Id: TypeAlias = int | str
@@ -234,8 +234,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             Method("rules", rules),
         ]
         if args.model:
+            found = {lang: embedder_of(lang) for lang in LANGUAGES}
+            crosses = {
+                lang: embedder
+                for lang, embedder in found.items()
+                if isinstance(embedder, CrossEncoder) and embedder.pair_share()
+            }
             more, opened_model = model_methods(
-                args.model, args.models, args.adapters, rules, scales
+                args.model, args.models, args.adapters, rules, scales, crosses
             )
             methods += more
         for path, cases in files:

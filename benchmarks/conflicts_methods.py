@@ -10,16 +10,13 @@ import msgspec
 from reverie.memory_graph.drafts import Decision, Known, MemoryDraft
 from reverie.memory_graph.errors import ConfigError, ModelFailedError, ModelTimeoutError
 from reverie.models.adapters import shipped
+from reverie.models.cross_encoder import read_cross_card
 from reverie.models.decide_layers import LayeredDecider
-from reverie.models.decide_model import (
-    PAIR_ADAPTER,
-    ChatDecider,
-    PairDecider,
-    read_thresholds,
-)
+from reverie.models.decide_model import PAIR_ADAPTER, ChatDecider, PairDecider
 from reverie.models.extract_model import CHAT_PARAMETERS
 from reverie.models.language import HostedModel, LanguageSettings, open_in_process
-from reverie.models.protocol import Decider
+from reverie.models.protocol import CrossEncoder, Decider
+from reverie.models.thresholds import read_thresholds
 from reverie.models.usage import Meter, MeteredLanguageModel, Usage
 
 
@@ -98,10 +95,13 @@ def model_methods(
     adapters: Path | None,
     rules: Mapping[str, Decider],
     scales: Mapping[str, Scale],
+    crosses: Mapping[str, CrossEncoder],
 ) -> tuple[list[Method], HostedModel]:
     """Return the methods with a model, which is opened in this process, and the model.
 
     A model of under 0.8 billion parameters decides by its pair adapter, a larger one by a prompt.
+    Where the embedders of all languages weigh pairs, too, and the adapter is the one that ships,
+    the last method has their word beside the model's, which is the default path.
 
     Raises:
         ConfigError: a small model without a pair adapter.
@@ -129,4 +129,21 @@ def model_methods(
         )
     layered = {lang: LayeredDecider(rules[lang], makers[lang]) for lang in scales}
     alone = {lang: Alone(makers[lang]) for lang in scales}
-    return [Method("rules + model", layered, counted), Method("model", alone, counted)], opened
+    methods = [Method("rules + model", layered, counted), Method("model", alone, counted)]
+    if small and adapters is None and set(crosses) == set(scales):
+        thresholds = read_cross_card().thresholds
+        both: dict[str, Decider] = {
+            lang: LayeredDecider(
+                rules[lang],
+                PairDecider(
+                    counted,
+                    thresholds,
+                    floor=scale.floor,
+                    cross=crosses[lang],
+                    share=crosses[lang].pair_share(),
+                ),
+            )
+            for lang, scale in scales.items()
+        }
+        methods.append(Method("rules + model + embedder", both, counted))
+    return methods, opened

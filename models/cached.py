@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from reverie.memory_graph.errors import ConfigError
-from reverie.models.protocol import Embedder, EmbedderInfo, Float32, TextRole
+from reverie.models.protocol import CrossEncoder, Embedder, EmbedderInfo, Float32, TextRole
 
 _Key: TypeAlias = tuple[TextRole, str]
 
@@ -52,6 +52,21 @@ class CachedEmbedder:
     def info(self) -> EmbedderInfo:
         """Identity and shape of the inner embedder."""
         return self._inner.info
+
+    def pair_share(self) -> float:
+        """Return that of the inner embedder; 0 when it cannot weigh pairs."""
+        return self._inner.pair_share() if isinstance(self._inner, CrossEncoder) else 0.0
+
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+        """Return what the inner embedder says; nothing of it is kept.
+
+        Raises:
+            ConfigError: the inner embedder cannot weigh pairs.
+        """
+        if not isinstance(self._inner, CrossEncoder):
+            msg = f"the embedder {self.info.id} has no adapter that weighs pairs"
+            raise ConfigError(msg)
+        return self._inner.weigh_pairs(pairs)
 
     @property
     def stats(self) -> CacheStats:

@@ -14,13 +14,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from reverie.memory_graph.drafts import Decision, Known, MemoryDraft, Operation
-from reverie.memory_graph.errors import ConfigError, ModelFailedError
+from reverie.memory_graph.errors import ModelFailedError
 from reverie.models.chat_prompts import (
     ChatDecision,
     decision_grammar,
@@ -28,14 +27,16 @@ from reverie.models.chat_prompts import (
     for_model,
     prompt_tokens,
 )
+from reverie.models.cross_encoder import mixed
 from reverie.models.prompts import PAIR_CHOICES, pair_prompt
-from reverie.models.protocol import ChatMessage, LanguageModel
+from reverie.models.protocol import ChatMessage, CrossEncoder, LanguageModel
 from reverie.models.rules.apart import apart, is_command, is_loose, says_more
 from reverie.models.rules.compare import differs_in_mood
 from reverie.models.rules.decide import AMBIGUOUS
 from reverie.models.rules.endings import stays
 from reverie.models.rules.reading import Said, is_unsaid, read
 from reverie.models.rules.sides import contrary, opposed
+from reverie.models.thresholds import PairThresholds
 
 PAIR_ADAPTER = "pair"
 MAX_PAIRS = 2  # of one decision; the memory that is meant is nearly always the first
@@ -53,52 +54,6 @@ _OPERATIONS: dict[str, Operation] = {
 FLOOR = 0.4
 MULTILINGUAL_FLOOR = 0.91
 ADD = Decision("ADD", reason="nothing that the model knows to change")
-
-
-class PairThresholds(msgspec.Struct, frozen=True):
-    """From which probability on an answer of the pair classifier is followed, 0 to 1.
-
-    `lead`: by how much the log-odds of an UPDATE or DELETE of one memory must lead over those of
-    any other: 0.9999 is far surer than 0.97.
-    The defaults are strict; the JSON beside the adapter holds what was calibrated.
-    """
-
-    same: float = 0.9
-    replaced: float = 0.95
-    ended: float = 0.95
-    lead: float = 0.0
-
-    def of(self, choice: str) -> float:
-        """Return the threshold of one of `PAIR_CHOICES`; what is unrelated needs none."""
-        return {" same": self.same, " replaced": self.replaced, " ended": self.ended}.get(
-            choice, 0.0
-        )
-
-
-class _Card(msgspec.Struct, frozen=True):
-    """What is read of the JSON beside an adapter; its other fields are for people."""
-
-    thresholds: PairThresholds = PairThresholds()
-
-
-def read_thresholds(adapter: Path) -> PairThresholds:
-    """Return the thresholds that lie beside an adapter (`pair.gguf`, `pair.json`).
-
-    Raises:
-        ConfigError: the file cannot be read, or holds a probability that is not within 0 to 1, or
-            a lead below 0.
-    """
-    card = adapter.with_suffix(".json")
-    try:
-        found = msgspec.json.decode(card.read_bytes(), type=_Card).thresholds
-    except (OSError, msgspec.DecodeError) as exc:
-        msg = f"the card of the adapter {adapter.name} cannot be read: {exc}"
-        raise ConfigError(msg, setting="adapters").because(exc) from exc
-    shares = (found.same, found.replaced, found.ended)
-    if not all(0.0 <= share <= 1.0 for share in shares) or not found.lead >= 0.0:
-        msg = f"a threshold in {card.name} is not within 0 to 1, or its lead is below 0"
-        raise ConfigError(msg, setting="adapters")
-    return found
 
 
 class _Fit(NamedTuple):
@@ -139,12 +94,22 @@ class PairDecider:
         thresholds: of the adapter.
         floor: cosine below which a memory is not asked about; a property of the embedder
             (`FLOOR` for MiniLM, `MULTILINGUAL_FLOOR` for multilingual-e5-small).
+        cross: weighs the same pairs; None for the model alone. `thresholds` belong to both.
+        share: of `cross` in the mean of their log-probabilities, 0 to 1.
     """
 
     def __init__(
-        self, model: LanguageModel, thresholds: PairThresholds, *, floor: float = FLOOR
+        self,
+        model: LanguageModel,
+        thresholds: PairThresholds,
+        *,
+        floor: float = FLOOR,
+        cross: CrossEncoder | None = None,
+        share: float = 0.5,
     ) -> None:
         self._model = model
+        self._cross = cross
+        self._share = share
         self._thresholds = thresholds
         self._floor = floor
 
@@ -163,6 +128,9 @@ class PairDecider:
         if len(rows) != len(near) or any(len(row) != len(PAIR_CHOICES) for row in rows):
             msg = "the pair classifier did not answer every question"
             raise ModelFailedError(msg)
+        if self._cross is not None:
+            others = self._cross.weigh_pairs([(item.text, draft.text) for item in near])
+            rows = mixed(rows, others, self._share)
         new = read(draft.text, draft.slot, draft.polarity)
         fits = []
         for item, row in zip(near, rows, strict=True):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reverie.memory_graph.errors import ModelDamagedError
 from reverie.models.catalog import CATALOG, ModelEntry, model_path, pull_command
+from reverie.models.cross_encoder import cross_adapter
 from reverie.models.digest import file_digest
 from reverie.models.protocol import Embedder
 from reverie.models.standin import HashEmbedder
@@ -51,6 +52,7 @@ def open_embedder(
         passage_prefix = entry.passage_prefix if entry else ""
     return LlamaEmbedder(
         path,
+        cross=cross_adapter(file_digest(path)),
         threads=threads,
         max_tokens=max_tokens,
         query_prefix=query_prefix,

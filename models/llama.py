@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read by OpenMP when llama_cpp loads it
 
@@ -33,8 +33,16 @@ from reverie.memory_graph.errors import (
     ModelDamagedError,
     ModelFailedError,
 )
+from reverie.models.cross_encoder import (
+    MAX_PAIR_TOKENS,
+    CrossAdapter,
+    PairTokens,
+    lay_out,
+    read_head,
+)
 from reverie.models.digest import file_digest
 from reverie.models.gguf_header import GgufHeader, read_header
+from reverie.models.prompts import pair_text
 from reverie.models.protocol import EmbedderInfo, Float32, TextRole
 
 Tokens: TypeAlias = list[int]
@@ -87,6 +95,9 @@ class _Native:
             raise ModelDamagedError(msg, path=str(path))
         self._path = path
         self._context: int | None = None
+        self._cross_context: int | None = None
+        self._widest_cross_run = 0
+        self._lora: Any = None  # freed with the model
         self._width_tokens = width_tokens
         self._params = self._context_params(threads=threads, flash=flash)
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
@@ -95,7 +106,7 @@ class _Native:
             llama_cpp.llama_vocab_get_add_eos(self._vocab)
             or llama_cpp.llama_vocab_get_add_sep(self._vocab)
         )
-        self._batch = llama_cpp.llama_batch_init(width_tokens, 0, 1)
+        self._batch = llama_cpp.llama_batch_init(max(width_tokens, MAX_PAIR_TOKENS), 0, 1)
         self._open_context()
 
     def _context_params(self, *, threads: int, flash: bool) -> llama_cpp.llama_context_params:
@@ -167,8 +178,52 @@ class _Native:
             rows[sequence] = np.ctypeslib.as_array(pointer, (dim,))
         return rows
 
+    def run_tokens(self, tokens: Tokens, dim: int, adapter: Path) -> Float32:
+        """Return the row of each token, (len(tokens), dim), computed with a LoRA adapter; the
+        adapter of the first call is that of all."""
+        if self._cross_context is None:
+            self._open_cross_context(adapter)
+        batch = self._batch
+        for at, token in enumerate(tokens):
+            batch.token[at] = token
+            batch.pos[at] = at
+            batch.n_seq_id[at] = 1
+            batch.seq_id[at][0] = 0
+            batch.logits[at] = 1
+        batch.n_tokens = len(tokens)
+        self._widest_cross_run = max(self._widest_cross_run, len(tokens))
+        if llama_cpp.llama_encode(self._cross_context, batch) != 0:
+            msg = f"llama.cpp failed on {self._path} with {adapter.name}: {llama_errors()}"
+            raise ModelFailedError(msg, path=str(self._path))
+        rows = np.empty((len(tokens), dim), np.float32)
+        for at in range(len(tokens)):
+            pointer = llama_cpp.llama_get_embeddings_ith(self._cross_context, at)
+            if not pointer:
+                msg = f"llama.cpp returned no row for {self._path}: {llama_errors()}"
+                raise ModelFailedError(msg, path=str(self._path))
+            rows[at] = np.ctypeslib.as_array(pointer, (dim,))
+        return rows
+
+    def _open_cross_context(self, adapter: Path) -> None:
+        """Open a second context on the same weights, with an adapter."""
+        self._widest_cross_run = 0
+        params = self._context_params(threads=self._params.n_threads, flash=False)
+        params.pooling_type = llama_cpp.LLAMA_POOLING_TYPE_NONE
+        params.n_seq_max = 1
+        # Two statements and what is around them; less room costs less memory.
+        params.n_ctx = params.n_batch = params.n_ubatch = MAX_PAIR_TOKENS
+        if self._lora is None:
+            self._lora = llama_cpp.llama_adapter_lora_init(self._model, os.fsencode(adapter))
+        context = llama_cpp.llama_init_from_model(self._model, params) if self._lora else None
+        if not context:
+            msg = f"llama.cpp cannot use {adapter} on {self._path}: {llama_errors()}"
+            raise ModelFailedError(msg, path=str(adapter))
+        pointers = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._lora)
+        llama_cpp.llama_set_adapters_lora(context, pointers, 1, (ctypes.c_float * 1)(1.0))
+        self._cross_context = context
+
     def shrink(self) -> None:
-        """Give back the output buffer when it has grown large.
+        """Give back the output buffers when they have grown large.
 
         llama.cpp keeps a row of the vocabulary for each token of the widest batch so far and
         never shrinks it; a new context costs milliseconds.
@@ -176,9 +231,15 @@ class _Native:
         if self._widest_run * self.vocab_size * 4 > _SPARE_BYTES:
             llama_cpp.llama_free(self._context)
             self._open_context()
+        if self._cross_context and self._widest_cross_run * self.vocab_size * 4 > _SPARE_BYTES:
+            llama_cpp.llama_free(self._cross_context)
+            self._cross_context = None  # the next call opens it
 
     def free(self) -> None:
         """Free everything."""
+        if self._cross_context:
+            llama_cpp.llama_free(self._cross_context)
+            self._cross_context = None
         if self._context:
             llama_cpp.llama_free(self._context)
             self._context = None
@@ -200,6 +261,7 @@ class LlamaEmbedder:
         query_prefix: str = "",
         passage_prefix: str = "",
         batch_tokens: int = 128,
+        cross: CrossAdapter | None = None,
     ) -> None:
         """Load the model; nothing is left behind when that fails.
 
@@ -210,6 +272,7 @@ class LlamaEmbedder:
                 model was made for.
             query_prefix: put before every text of role "query".
             passage_prefix: put before every text of role "passage".
+            cross: the adapter with which pairs are weighed; loaded when it is first needed.
             batch_tokens: short texts share a batch of up to this many tokens, which is a quarter
                 to a half faster. A vector then depends on its neighbours in the batch in the last
                 digits (cosine over .9999). 0 runs each text alone: bit for bit the same vector
@@ -237,6 +300,8 @@ class LlamaEmbedder:
         self._unknown_id = header.integer("tokenizer.ggml.unknown_token_id")
         self._is_wordpiece = header.values.get("tokenizer.ggml.model") == "bert"
         self._batch_tokens = batch_tokens
+        self._cross = cross
+        self._head = read_head(cross.head) if cross else None
         self._lock = threading.Lock()
         self._closed = False
         # Flash attention pays from about 100 tokens a batch, and costs a fifth below.
@@ -275,6 +340,43 @@ class LlamaEmbedder:
         with self._lock:
             self._open().shrink()
         return _unit(rows)
+
+    def pair_share(self) -> float:
+        """Return the share of its word beside a language model's; 0 without an adapter."""
+        return self._cross.share if self._cross else 0.0
+
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+        """Return the probabilities of `PAIR_CHOICES` for known and new statements.
+
+        Each pair runs alone, so that its answer depends on nothing else.
+
+        Raises:
+            ConfigError: it was opened without an adapter for that.
+            ModelFailedError: llama.cpp failed.
+            ClosedError: the embedder was closed.
+        """
+        if self._cross is None or self._head is None:
+            msg = f"the embedder {self._info.id} has no adapter that weighs pairs"
+            raise ConfigError(msg)
+        found = []
+        for old, new in pairs:
+            laid = self.pair_tokens(old, new)
+            with self._lock:
+                rows = self._open().run_tokens(laid.ids, self._info.dim, self._cross.lora)
+            found.append(self._head.weigh(rows, laid))
+        with self._lock:
+            self._open().shrink()
+        return found
+
+    def pair_tokens(self, old: str, new: str) -> PairTokens:
+        """Return both statements as one sequence, as it is read by `weigh_pairs`."""
+        with self._lock:
+            read = self._open().tokenize
+            known, fresh = (
+                read(self._prepare(pair_text(text)), special=False) for text in (old, new)
+            )
+            around = read("", special=True)  # begin and end
+        return lay_out(known, fresh, around, twice=not self._is_wordpiece)
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens `text` has, without prefix and special tokens.

@@ -29,10 +29,11 @@ def pair_prompt(old: str, new: str) -> str:
     " same": says nothing else. " replaced": takes the place of the old statement. " ended": says
     that the old one no longer holds, and puts nothing in its place. " unrelated": both hold.
     """
-    return f"Old: {_line(old)}\nNew: {_line(new)}\nRelation:"
+    return f"Old: {pair_text(old)}\nNew: {pair_text(new)}\nRelation:"
 
 
-def _line(text: str) -> str:
+def pair_text(text: str) -> str:
+    """Return a statement as it is read in a pair: on one line, cut at `MAX_PAIR_CHARS`."""
     return " ".join(text.split())[:MAX_PAIR_CHARS]
 
 

@@ -8,7 +8,7 @@ come in, nothing reads a clock, and the same call gives the same answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -74,6 +74,26 @@ class Embedder(Protocol):
 
     def close(self) -> None:
         """Free the model. Further calls raise `ClosedError`."""
+        ...
+
+
+@runtime_checkable
+class CrossEncoder(Protocol):
+    """Reads two statements at once; an embedder may be one as well."""
+
+    def pair_share(self) -> float:
+        """Return the share of its word beside a language model's, 0 to 1; 0 for none: it has no
+        adapter that weighs pairs."""
+        ...
+
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+        """Return for each known statement and new one the probabilities of `PAIR_CHOICES`
+        (models/prompts.py): how the new one stands to the known.
+
+        Raises:
+            ConfigError: it has no adapter for that.
+            ModelFailedError: the model raised.
+        """
         ...
 
 

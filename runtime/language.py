@@ -11,13 +11,13 @@ from reverie.config import Config
 from reverie.memory_graph.errors import ConfigError
 from reverie.memory_graph.ids import Key
 from reverie.models.adapters import shipped
+from reverie.models.cross_encoder import read_cross_card
 from reverie.models.decide_layers import LayeredDecider
 from reverie.models.decide_model import (
     FLOOR,
     MULTILINGUAL_FLOOR,
     ChatDecider,
     PairDecider,
-    read_thresholds,
 )
 from reverie.models.extract_model import (
     CHAT_PARAMETERS,
@@ -27,9 +27,10 @@ from reverie.models.extract_model import (
 )
 from reverie.models.language import LanguageSettings
 from reverie.models.layers import LayeredExtractor
-from reverie.models.protocol import Decider, Extraction, Extractor, Turn
+from reverie.models.protocol import CrossEncoder, Decider, Extraction, Extractor, Turn
 from reverie.models.rules import RulesDecider, RulesExtractor
 from reverie.models.summarise import CentralSentences, Summariser, WrittenSummaries
+from reverie.models.thresholds import read_thresholds
 from reverie.models.usage import Budget, Meter, MeteredLanguageModel, UsageRow
 from reverie.usage import KeptUsage
 
@@ -142,8 +143,14 @@ class Language:
             return WrittenSummaries(self.model)
         return CentralSentences()
 
-    def decider(self, embedder: str) -> Decider:
-        """Return the decider for a world; `embedder` is the name of its embedder."""
+    def decider(self, embedder: str, cross: CrossEncoder | None = None) -> Decider:
+        """Return the decider for a world.
+
+        Args:
+            embedder: the name of its embedder.
+            cross: the embedder itself, where it may weigh pairs; it was calibrated with the
+                adapter that ships, so with another one it is not asked.
+        """
         if not isinstance(self._decider, str):
             decider: Decider = self._decider
             return decider
@@ -155,8 +162,14 @@ class Language:
             return LayeredDecider(rules, ChatDecider(self.model, floor=floor))
         if PAIR_ADAPTER not in self._adapters:
             return rules
-        thresholds = read_thresholds(Path(self._adapters[PAIR_ADAPTER]))
-        return LayeredDecider(rules, PairDecider(self.model, thresholds, floor=floor))
+        adapter = Path(self._adapters[PAIR_ADAPTER])
+        share = cross.pair_share() if cross and adapter == shipped().get(PAIR_ADAPTER) else 0.0
+        if not share:
+            alone = PairDecider(self.model, read_thresholds(adapter), floor=floor)
+            return LayeredDecider(rules, alone)
+        thresholds = read_cross_card().thresholds
+        both = PairDecider(self.model, thresholds, floor=floor, cross=cross, share=share)
+        return LayeredDecider(rules, both)
 
     def keep_usage(self, folder: Path) -> None:
         """Count on from what was counted in earlier runs on a data folder, and keep it there."""

@@ -23,7 +23,7 @@ from reverie.models.checked import CheckedEmbedder
 from reverie.models.embedders import open_embedder
 from reverie.models.forgetting import clear_caches as clear_model_caches
 from reverie.models.masking import MaskedDecider, MaskedExtractor
-from reverie.models.protocol import Decider, Embedder, Extractor
+from reverie.models.protocol import CrossEncoder, Decider, Embedder, Extractor
 from reverie.models.summarise import Summariser
 
 log = structlog.get_logger(__name__)
@@ -222,8 +222,9 @@ class WorldMind:
         """Return the decider for a world."""
         found = self._deciders.get(world)
         if found is None:
-            self.embedder(world)
-            found = self.language.decider(self._specs.get(world, ""))
+            embedder = self.embedder(world)
+            cross = embedder if isinstance(embedder, CrossEncoder) else None
+            found = self.language.decider(self._specs.get(world, ""), cross)
             found = MaskedDecider(found) if self._is_masked else found
             self._deciders[world] = found
         return found

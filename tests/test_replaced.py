@@ -271,6 +271,20 @@ def test_a_model_host_may_take_its_time_to_come_back(fake: FakeActor) -> None:
 
 
 @pytest.mark.ray
+def test_a_model_host_tells_its_share_about_pairs(fake: FakeActor, tmp_path: Path) -> None:
+    from reverie.actors.ray_hosts import EmbedderActor
+
+    host = EmbedderActor("standin", str(tmp_path), 1)
+    fake.outcomes = [host.call("pair_share")]
+    assert embedder([fake]).pair_share() == 0.0
+    fake.outcomes = [host.call("weigh_pairs", [("用户住在杭州", "用户搬到了深圳")])]
+    with pytest.raises(errors.ConfigError, match="no adapter"):
+        embedder([fake]).weigh_pairs([("用户住在杭州", "用户搬到了深圳")])
+    fake.outcomes = [([[0.1, 0.2, 0.3, 0.4]], None)]
+    assert embedder([fake]).weigh_pairs([("a", "b")]) == [[0.1, 0.2, 0.3, 0.4]]
+
+
+@pytest.mark.ray
 def test_what_a_model_raises_is_its_failure(fake: FakeActor) -> None:
     fake.outcomes = [of_task(ValueError("planted"))]
     with pytest.raises(errors.ModelFailedError, match="planted"):

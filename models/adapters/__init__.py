@@ -1,4 +1,5 @@
-"""LoRA adapters for the default language model, made by `reverie.models.training`.
+"""LoRA adapters, made by `reverie.models.training`: here for the default language model, in
+`cross/` for the usual embedders.
 
 `MODEL_CARD.md` tells what they were made of and how well they do; the JSON beside each holds its
 thresholds and figures.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+CROSS_FOLDER = FOLDER / "cross"
 
 
 def shipped() -> dict[str, Path]:

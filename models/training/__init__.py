@@ -1,11 +1,11 @@
 """How the small model's adapters are made: generated data, training on a CPU, export, figures.
 
-    python -m reverie.models.training --out FOLDER [--task pair|span|both]
+    python -m reverie.models.training --out FOLDER [--task pair|span|cross|all]
 
 needs the extra `training` (torch, tokenizers). `cases(split)` gives generated test cases without
 it. Read `lexicon.py` and the TOML files (what data is made of), `pairs.py`, `spans.py` and
 `decisions.py` (the data), `recipes.py` (the settings), `network.py` and `loop.py` (the training),
-`deciding.py` (thresholds), `card.py` (figures).
+`encoder.py` and `cross.py` (the cross-encoders), `deciding.py` (thresholds), `card.py` (figures).
 """
 
 from reverie.models.training.decisions import Case, cases

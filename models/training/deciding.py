@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 from reverie.memory_graph.drafts import Known, MemoryDraft
 from reverie.models.decide_layers import LayeredDecider
-from reverie.models.decide_model import FLOOR, MULTILINGUAL_FLOOR, PairDecider, PairThresholds
+from reverie.models.decide_model import FLOOR, MULTILINGUAL_FLOOR, PairDecider
 from reverie.models.embedders import open_embedder
-from reverie.models.protocol import Embedder, LanguageModel
+from reverie.models.protocol import CrossEncoder, Embedder, LanguageModel
 from reverie.models.rules import RulesDecider
+from reverie.models.thresholds import PairThresholds
 from reverie.models.training.decisions import Case
 from reverie.models.training.lexicon import Language
 
 # Of the cases that thresholds are chosen by, all of kinds that were not trained.
-HARMFUL_SHARE = 1 / 40
+HARMFUL_SHARE = 1 / 80
 SAME = 0.6  # a wrong repetition loses a statement, but hides none
 LEAD = 1.0  # of log-odds
 # A model trained without smoothing is sure of much: the last steps are finer.
@@ -43,7 +44,6 @@ class Asked(NamedTuple):
 
     case: Case
     known: list[Known]
-    nearness: Nearness
 
 
 class Memo:
@@ -66,6 +66,31 @@ class Memo:
         return [self._rows[prompt] for prompt in prompts]
 
 
+class CrossMemo:
+    """A cross-encoder whose answers are kept, as those of `Memo`."""
+
+    def __init__(self, cross: CrossEncoder) -> None:
+        self._cross = cross
+        self._rows: dict[tuple[str, str], list[float]] = {}
+
+    def pair_share(self) -> float:
+        """Return that of the cross-encoder."""
+        return self._cross.pair_share()
+
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+        """Return what the cross-encoder said of each pair."""
+        new = [pair for pair in pairs if pair not in self._rows]
+        self._rows.update(zip(new, self._cross.weigh_pairs(new), strict=True))
+        return [self._rows[pair] for pair in pairs]
+
+
+class Crossed(NamedTuple):
+    """The cross-encoder of each language, and its share in what is said; see `PairDecider`."""
+
+    encoders: Mapping[Language, CrossEncoder]
+    shares: Mapping[Language, float]
+
+
 def with_memories(cases: Sequence[Case], embedders: Mapping[Language, Embedder]) -> list[Asked]:
     """Return the cases with the cosines of their memories."""
     found = []
@@ -77,7 +102,7 @@ def with_memories(cases: Sequence[Case], embedders: Mapping[Language, Embedder])
             for memory, cosine in zip(case.memories, rows[1:] @ rows[0], strict=True)
         ]
         known.sort(key=lambda item: -item.similarity)
-        found.append(Asked(case, known, NEARNESS[case.lang]))
+        found.append(Asked(case, known))
     return found
 
 
@@ -100,7 +125,10 @@ def with_usual_memories(cases: Sequence[Case], folder: Path) -> list[Asked]:
 
 
 def decide_cases(
-    model: LanguageModel, asked: Sequence[Asked], thresholds: dict[str, float]
+    model: LanguageModel,
+    asked: Sequence[Asked],
+    thresholds: dict[str, float],
+    crossed: Crossed | None = None,
 ) -> tuple[int, int]:
     """Return how many cases the rules and then the classifier get right, and how many do harm.
 
@@ -108,15 +136,21 @@ def decide_cases(
     """
     follow = PairThresholds(**thresholds)
     deciders = {
-        near: LayeredDecider(
+        lang: LayeredDecider(
             RulesDecider(near_duplicate=near.near_duplicate),
-            PairDecider(model, follow, floor=near.floor),
+            PairDecider(
+                model,
+                follow,
+                floor=near.floor,
+                cross=crossed.encoders[lang] if crossed else None,
+                share=crossed.shares[lang] if crossed else 0.0,
+            ),
         )
-        for near in {item.nearness for item in asked}
+        for lang, near in NEARNESS.items()
     }
     right = harmful = 0
-    for case, known, near in asked:
-        said = deciders[near].decide(MemoryDraft(case.candidate), known)
+    for case, known in asked:
+        said = deciders[case.lang].decide(MemoryDraft(case.candidate), known)
         target = None if case.target is None else str(case.target)
         right += said.op == case.op and said.target == target
         harmful += said.op in {"UPDATE", "DELETE"} and not (
@@ -125,17 +159,21 @@ def decide_cases(
     return right, harmful
 
 
-def choose_thresholds(model: LanguageModel, asked: Sequence[Asked]) -> dict[str, float]:
-    """Return the thresholds with the most cases right among those that rarely do harm.
+def choose_thresholds(
+    model: LanguageModel, asked: Sequence[Asked], crossed: Crossed | None = None
+) -> dict[str, float]:
+    """Return the thresholds with the most cases right, where one that does harm takes away
+    another, among those that rarely do.
 
-    Of equal ones the strictest. When all do more harm than `HARMFUL_SHARE`, nothing that changes
-    a memory is followed.
+    Of equal ones those with more cases right, then the strictest. When all do more harm than
+    `HARMFUL_SHARE`, nothing that changes a memory is followed.
     """
-    chosen = {"same": SAME, "replaced": 1.0, "ended": 1.0, "lead": LEAD}
-    best_so_far, most = chosen, -1
+    best_so_far = {"same": SAME, "replaced": 1.0, "ended": 1.0, "lead": LEAD}
+    most = (-len(asked), 0)
     for replaced, ended in product(GRID, GRID):
-        tried = {**chosen, "replaced": replaced, "ended": ended}
-        right, harmful = decide_cases(model, asked, tried)
-        if harmful <= HARMFUL_SHARE * len(asked) and right >= most:
-            most, best_so_far = right, tried
+        tried = {**best_so_far, "replaced": replaced, "ended": ended}
+        right, harmful = decide_cases(model, asked, tried, crossed)
+        worth = (right - harmful, right)
+        if harmful <= HARMFUL_SHARE * len(asked) and worth >= most:
+            most, best_so_far = worth, tried
     return best_so_far

@@ -26,7 +26,7 @@ _SHARES: dict[Label, float] = {"same": 0.24, "replaced": 0.3, "ended": 0.16, "un
 _CHINESE = 0.35
 _MOST_OTHERS = 5  # memories beside the one that the case is about
 _TRIES = 200
-CASES = {"train": 400, "validation": 400, "test": 400, "heldout": 240, "unseen": 240}
+CASES = {"train": 400, "validation": 400, "test": 400, "heldout": 240, "unseen": 240, "late": 240}
 USUAL_SEED = 11
 
 
@@ -55,9 +55,9 @@ def cases(split: Split, count: int | None = None, *, seed: int = USUAL_SEED) -> 
     """Return the cases of a split; the same arguments give the same cases.
 
     Args:
-        split: "heldout" and "unseen" have only kinds that are left out of training and of the
-            choice of the thresholds; see `lexicon.kinds_of`.
-        count: how many; None for the usual number (240 of these two, 400 of the others).
+        split: "heldout", "unseen" and "late" have only kinds that are left out of training and of
+            the choice of the thresholds; see `lexicon.kinds_of`.
+        count: how many; None for the usual number (240 of these, 400 of the others).
         seed: of the draw.
     """
     rng = random.Random(f"cases {split} {seed}")  # noqa: S311 - seeded on purpose

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 
 
 def write_adapter(
-    path: Path, matrices: Mapping[str, NDArray[np.float32]], *, alpha: float, name: str
+    path: Path,
+    matrices: Mapping[str, NDArray[np.float32]],
+    *,
+    alpha: float,
+    name: str,
+    architecture: str = "llama",
 ) -> None:
     """Write LoRA matrices as a GGUF adapter in 16 bits; a file of that name is replaced.
 
@@ -21,9 +26,10 @@ def write_adapter(
         matrices: by "blk.N.X.weight.lora_a" (rank, columns) and ".lora_b" (rows, rank), float32.
         alpha: llama.cpp scales the product by alpha / rank.
         name: what it is, for people.
+        architecture: of the model that it is for.
     """
     partial = path.with_suffix(".partial")
-    writer = GGUFWriter(partial, "llama")
+    writer = GGUFWriter(partial, architecture)
     writer.add_type("adapter")
     writer.add_name(name)
     writer.add_license("Apache-2.0")

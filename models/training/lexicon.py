@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 Language: TypeAlias = Literal["en", "zh"]
-Split: TypeAlias = Literal["train", "validation", "test", "heldout", "unseen"]
+Split: TypeAlias = Literal["train", "wide", "validation", "test", "heldout", "unseen", "late"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
-SPLITS: tuple[Split, ...] = ("train", "validation", "test", "heldout", "unseen")
+SPLITS: tuple[Split, ...] = ("train", "wide", "validation", "test", "heldout", "unseen", "late")
+TRAINED: tuple[Split, ...] = ("train", "wide")  # those that something is trained on
 
 _TRAIN_SHARE = 0.7  # of the words of a list; the rest is for the other splits
 _SMALLEST_DIVIDED = 8  # shorter lists are used whole everywhere
@@ -30,7 +31,7 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: str = ""
     keyed: tuple[tuple[str, str], ...] = ()
     one: bool = False
-    split: Literal["train", "validation", "heldout", "unseen"] = "train"
+    split: Literal["train", "more", "validation", "heldout", "unseen", "late"] = "train"
     group: str = ""
     state: tuple[str, ...] = ()
     change: tuple[str, ...] = ()
@@ -57,16 +58,20 @@ def kinds(language: Language) -> tuple[Kind, ...]:
 def kinds_of(language: Language, split: Split) -> tuple[Kind, ...]:
     """Return the kinds that a split may use.
 
-    "test" has the kinds of training with other words; "validation" has kinds of its own, so that
-    thresholds are chosen as for what is new; "heldout" and "unseen" have kinds that neither has
-    seen: the first was measured for each adapter, the second was written after that.
+    "wide" has the kinds of "train" and more, written later: the cross-encoders are trained on
+    them. "test" has the kinds of "train" with other words; "validation" has kinds of its own, so
+    that thresholds are chosen as for what is new; "heldout", "unseen" and "late" have kinds that
+    none of them has seen: the first was measured for each adapter, the second was written after
+    that by somebody else, the third likewise after the cross-encoders were made.
     """
     allowed = {
         "train": {"train"},
+        "wide": {"train", "more"},
         "test": {"train"},
         "validation": {"validation"},
         "heldout": {"heldout"},
         "unseen": {"unseen"},
+        "late": {"late"},
     }[split]
     return tuple(kind for kind in kinds(language) if kind.split in allowed)
 
@@ -85,7 +90,7 @@ def values(language: Language, name: str, split: Split) -> tuple[Value, ...]:
         language: of the words.
         name: a list of `words_*.toml`, "@..." for a made one; ".up" and ".low" change the first
             letter.
-        split: "train" gets its own share of the words, all other splits share the rest.
+        split: "train" and "wide" get their own share of the words, all others share the rest.
     """
     listed = load(f"words_{language}.toml")
     name, _, case = name.partition(".")
@@ -101,7 +106,7 @@ def values(language: Language, name: str, split: Split) -> tuple[Value, ...]:
     order = list(range(len(found)))
     random.Random(f"{_SEED} {language} {name}").shuffle(order)  # noqa: S311 - seeded on purpose
     cut = round(len(found) * _TRAIN_SHARE)
-    mine = sorted(order[:cut] if split == "train" else order[cut:])
+    mine = sorted(order[:cut] if split in TRAINED else order[cut:])
     return tuple(found[i] for i in mine)
 
 

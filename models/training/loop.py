@@ -13,7 +13,7 @@ import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import torch
@@ -75,14 +75,18 @@ def train(
     optimiser = torch.optim.AdamW(parameters, lr=settings.rate, weight_decay=0.01)
     state = folder / f"{settings.task}.state.pt"
     done = _resume(state, mark, network, optimiser)
-    order = [b for e in range(settings.epochs) for b in _batches(examples, settings, e)]
+    order = [
+        b
+        for e in range(settings.epochs)
+        for b in batches(examples, settings.batch, settings.seed, e)
+    ]
     shown = 0.0
     end = settings.stop or len(order)
     for step, batch in enumerate(order[:end]):
         if step < done:
             continue
         for group in optimiser.param_groups:
-            group["lr"] = settings.rate * _schedule(step, len(order))
+            group["lr"] = settings.rate * schedule(step, len(order))
         loss = _loss(network, [examples[i] for i in batch], [hidden[i] for i in batch], settings)
         optimiser.zero_grad()
         loss.backward()
@@ -91,37 +95,51 @@ def train(
         shown = float(loss.detach()) if not shown else 0.95 * shown + 0.05 * float(loss.detach())
         if (step + 1) % _SAVE_EVERY_STEPS == 0 or step + 1 == end:
             report(f"{settings.task}: step {step + 1} of {end}, loss {shown:.3f}")
-            _save(state, {"mark": mark, "step": step + 1, "lora": network.lora,
+            save(state, {"mark": mark, "step": step + 1, "lora": network.lora,
                           "optimiser": optimiser.state_dict()})  # fmt: skip
 
 
 def _mark(examples: Sequence[Example], settings: Settings) -> str:
     fields = msgspec.structs.asdict(settings)
     del fields["stop"]  # a run may be prolonged
+    return digest_of(fields, examples)
+
+
+def digest_of(fields: object, examples: Sequence[object]) -> str:
+    """Return what a run is known by: a digest of its settings and examples."""
     digest = hashlib.sha256(msgspec.json.encode(fields))
     digest.update(msgspec.json.encode(list(examples)))
     return digest.hexdigest()
 
 
-def _batches(examples: Sequence[Example], settings: Settings, epoch: int) -> list[list[int]]:
-    """Batches of similar length, so that little is padded, in a shuffled order."""
-    rng = random.Random(f"{settings.seed} {epoch}")  # noqa: S311 - seeded on purpose
+class _Sized(Protocol):
+    @property
+    def ids(self) -> Sequence[int]: ...
+
+
+def batches(examples: Sequence[_Sized], size: int, seed: int, epoch: int) -> list[list[int]]:
+    """Return batches of similar length, so that little is padded, in a shuffled order."""
+    rng = random.Random(f"{seed} {epoch}")  # noqa: S311 - seeded on purpose
     order = list(range(len(examples)))
     rng.shuffle(order)
-    pool = settings.batch * 32
-    batches = []
+    pool = size * 32
+    found = []
     for start in range(0, len(order), pool):
         part = sorted(order[start : start + pool], key=lambda i: len(examples[i].ids))
-        batches += [part[i : i + settings.batch] for i in range(0, len(part), settings.batch)]
-    rng.shuffle(batches)
-    return batches
+        found += [part[i : i + size] for i in range(0, len(part), size)]
+    rng.shuffle(found)
+    return found
 
 
-def _schedule(step: int, steps: int) -> float:
-    warm = max(1, steps // 20)
+def schedule(step: int, steps: int, *, warm: int = 0, least: float = 0.05) -> float:
+    """Return the share of the rate at a step: it rises for `warm` steps (0: a twentieth of all),
+    then falls to `least` along a cosine."""
+    warm = warm or max(1, steps // 20)
     if step < warm:
         return (step + 1) / warm
-    return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+    return least + (1 - least) * 0.5 * (
+        1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))
+    )
 
 
 def padded(rows: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -151,7 +169,7 @@ def _lower_states(
             found[i] = states_of[row, : len(examples[i].ids)].to(torch.bfloat16).clone()
         if start // size % 25 == 0:
             report(f"lower layers: {start} of {len(order)} examples")
-    _save(path, {"mark": mark, "states": found})
+    save(path, {"mark": mark, "states": found})
     return found
 
 
@@ -201,7 +219,7 @@ def _resume(path: Path, mark: str, network: Network, optimiser: Any) -> int:
     return step
 
 
-def _save(path: Path, value: dict[str, Any]) -> None:
+def save(path: Path, value: dict[str, Any]) -> None:
     """Write beside and rename: a run that is ended while it saves loses nothing."""
     partial = path.with_suffix(".partial")
     torch.save(value, partial)

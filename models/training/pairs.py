@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
 from reverie.models.training.lexicon import (
+    TRAINED,
     Kind,
     Language,
     Split,
@@ -200,7 +201,7 @@ def _finish(text: str, part: str, language: Language, rng: random.Random, split:
     """Add what does not matter: a few words, a full stop."""
     added = rng.random() < _ADDED
     stopped = rng.random() < _STOPPED
-    more = split == "train"
+    more = split in TRAINED
     aside = more and not added and part in _ASIDES_EN and rng.random() < _ASIDE
     if language == "zh":
         if aside:
@@ -447,7 +448,7 @@ def make_pair(
     if kind.pairs:
         return _step(kind, label, language, split, rng)
     shapes = _SHAPES[label]
-    oftener = _OFTENER if split == "train" else {}
+    oftener = _OFTENER if split in TRAINED else {}
     names = list(shapes)
     weights = [oftener.get(name, weight) for name, (weight, _) in shapes.items()]
     for _ in range(_TRIES):

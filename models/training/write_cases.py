@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument("split", choices=SPLITS)
     parser.add_argument("file", type=Path)
     parser.add_argument(
-        "--count", type=int, help="240 of heldout and unseen, 400 of others when absent"
+        "--count", type=int, help="240 of heldout, unseen and late, 400 of others when absent"
     )
     given = parser.parse_args()
     write_cases(given.file, given.split, given.count)

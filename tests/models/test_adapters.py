@@ -10,9 +10,9 @@ from gguf import GGUFReader
 
 from reverie.memory_graph.errors import ModelMissingError
 from reverie.models.adapters import FOLDER, shipped
-from reverie.models.decide_model import read_thresholds
 from reverie.models.digest import file_digest
 from reverie.models.prompts import PAIR_CHOICES, pair_prompt
+from reverie.models.thresholds import read_thresholds
 
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SURE = (  # what any version has to know

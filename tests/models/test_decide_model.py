@@ -28,14 +28,13 @@ from reverie.models.decide_model import (
     MAX_PAIRS,
     ChatDecider,
     PairDecider,
-    PairThresholds,
     offered,
-    read_thresholds,
 )
 from reverie.models.prompts import pair_prompt
 from reverie.models.rules import RulesDecider
 from reverie.models.rules.apart import apart, is_command, says_more
 from reverie.models.rules.reading import read
+from reverie.models.thresholds import PairThresholds, read_thresholds
 
 SAME, REPLACED, ENDED, UNRELATED = ((0.97, 0.01, 0.01, 0.01), (0.01, 0.97, 0.01, 0.01), (0.01, 0.01, 0.97, 0.01), (0.01, 0.01, 0.01, 0.97))  # fmt: skip
 OLD = "User takes the bus to work"

@@ -70,7 +70,7 @@ def case(number: int, *, changed: bool, op: str = "") -> deciding.Asked:
         target=1 if changed and not op else None,
     )
     known = [Known("1", memories[0].text, similarity=0.8)]
-    return deciding.Asked(made, known, deciding.NEARNESS["en"])
+    return deciding.Asked(made, known)
 
 
 def test_a_threshold_keeps_harm_rare() -> None:
@@ -98,10 +98,10 @@ def test_a_memory_too_far_away_is_not_asked_about() -> None:
     assert deciding.decide_cases(Sure(), [far], follow) == (0, 0)  # type: ignore[arg-type]
 
 
-def test_memories_come_nearest_first_with_the_bounds_of_their_language() -> None:
+def test_memories_come_nearest_first() -> None:
     embedder = HashEmbedder()
     found = deciding.with_memories(cases("test", 40), {"en": embedder, "zh": embedder})
-    assert {item.nearness for item in found} == set(deciding.NEARNESS.values())
+    assert {item.case.lang for item in found} == set(deciding.NEARNESS)
     for item in found:
         assert {known.id for known in item.known} == {str(m.id) for m in item.case.memories}
         near = [known.similarity for known in item.known]

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import get_args
 
@@ -19,6 +20,7 @@ from reverie.models.training.decisions import OPERATIONS
 from reverie.models.training.lexicon import (
     LANGUAGES,
     SPLITS,
+    TRAINED,
     Kind,
     Language,
     Split,
@@ -29,6 +31,15 @@ from reverie.models.training.lexicon import (
 from reverie.models.training.pairs import Label, Scene, make_pair, related
 from reverie.models.training.spans import bank
 
+SPLITS_APART: tuple[Split, ...] = (
+    "train",
+    "wide",
+    "validation",
+    "test",
+    "heldout",
+    "unseen",
+    "late",
+)
 languages = st.sampled_from(LANGUAGES)
 splits = st.sampled_from(SPLITS)
 seeds = st.integers(0, 1000)
@@ -44,6 +55,7 @@ def test_kinds_are_many_and_each_is_complete(language: Language) -> None:
     assert len(found) == len({kind.name for kind in found}) >= 150
     assert sum(kind.split == "heldout" for kind in found) >= 10
     assert sum(kind.split == "unseen" for kind in found) >= 10
+    assert sum(kind.split == "late" for kind in found) >= 10
     assert sum(kind.split == "validation" for kind in found) >= 15
     for kind in found:
         assert kind.pairs or len(kind.state) >= 2, kind.name
@@ -57,14 +69,14 @@ def test_kinds_are_many_and_each_is_complete(language: Language) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_splits_meet_in_no_kind_and_no_word(language: Language) -> None:
-    train, validation, test, heldout, unseen = (
-        {kind.name for kind in kinds_of(language, split)}
-        for split in ("train", "validation", "test", "heldout", "unseen")
+    train, wide, validation, test, heldout, unseen, late = (
+        {kind.name for kind in kinds_of(language, split)} for split in SPLITS_APART
     )
-    assert train == test
-    assert not train & validation
-    assert not (train | validation) & (heldout | unseen)
-    assert not heldout & unseen
+    assert train == test < wide
+    for one, two in combinations((wide, validation, heldout, unseen, late), 2):
+        assert one
+        assert two
+        assert not one & two
     for name in ("first", "city", "food", "job", "gameitem", "@phone"):
         seen = {way for value in values(language, name, "train") for way in value}
         rest = {way for value in values(language, name, "test") for way in value}
@@ -94,7 +106,7 @@ def test_ten_thousand_pairs_are_cheap_various_and_in_both_languages() -> None:
 
 @pytest.mark.slow
 def test_no_pair_of_the_tests_is_a_pair_of_training() -> None:
-    train = {(p.old, p.new) for p in pairs("train", 4_000, seed=1)}
+    train = {(p.old, p.new) for split in TRAINED for p in pairs(split, 4_000, seed=1)}
     assert not train & {(p.old, p.new) for p in pairs("heldout", 400, seed=5)}
     assert not train & {(p.old, p.new) for p in pairs("unseen", 400, seed=5)}
     assert len(train & {(p.old, p.new) for p in pairs("test", 400, seed=5)}) < 4
@@ -178,11 +190,11 @@ def test_a_scene_has_other_people_and_other_values() -> None:
 # -- cases ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("split", ["heldout", "unseen"])
+@pytest.mark.parametrize("split", ["heldout", "unseen", "late"])
 def test_the_cases_left_out_are_enough_of_kinds_that_training_lacks(split: Split) -> None:
     found = cases(split)
     assert len(found) >= 200
-    trained = {kind.name for lang in LANGUAGES for kind in kinds_of(lang, "train")}
+    trained = {kind.name for lang in LANGUAGES for kind in kinds_of(lang, "wide")}
     assert not {case.kind for case in found} & trained
     assert {case.op for case in found} == set(OPERATIONS.values())
     assert sum(case.lang == "zh" for case in found) >= 60
