@@ -36,7 +36,7 @@ LAST_PAUSE_S = 1.0
 
 
 class EmbedderActor:
-    """What runs in the actor: an embedder. Its errors travel as values ."""
+    """What runs in the actor: an embedder. Its errors travel as values."""
 
     def __init__(self, spec: str, folder: str, threads: int) -> None:
         """Load the model; an error is kept for the calls. Ray does not start an actor again whose
@@ -133,13 +133,14 @@ class RayEmbedder:
         share: float = self._ask("pair_share")
         return share
 
-    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
-        """Return the probabilities of `PAIR_CHOICES` for known and new statements.
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float] | None]:
+        """Return the probabilities of `PAIR_CHOICES` for known and new statements; see
+        `CrossEncoder`.
 
         Raises:
             ConfigError, ModelFailedError, ModelUnavailableError: as `embed`, or no such adapter.
         """
-        rows: list[list[float]] = self._ask("weigh_pairs", list(pairs))
+        rows: list[list[float] | None] = self._ask("weigh_pairs", list(pairs))
         return rows
 
     def close(self) -> None:

@@ -137,10 +137,11 @@ def model_methods(
                 rules[lang],
                 PairDecider(
                     counted,
-                    thresholds,
+                    read_thresholds(found[PAIR_ADAPTER]),
                     floor=scale.floor,
                     cross=crosses[lang],
                     share=crosses[lang].pair_share(),
+                    both=thresholds,
                 ),
             )
             for lang, scale in scales.items()

@@ -57,7 +57,7 @@ class CachedEmbedder:
         """Return that of the inner embedder; 0 when it cannot weigh pairs."""
         return self._inner.pair_share() if isinstance(self._inner, CrossEncoder) else 0.0
 
-    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float] | None]:
         """Return what the inner embedder says; nothing of it is kept.
 
         Raises:

@@ -8,25 +8,26 @@ one stands to the known. The form of the head, of two means u and v: u, v, |u - 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
+import structlog
 
-from reverie.memory_graph.errors import ConfigError, ModelDamagedError
+from reverie.memory_graph.errors import ConfigError, ModelDamagedError, ModelFailedError
 from reverie.models.adapters import CROSS_FOLDER
+from reverie.models.prompts import PAIR_CHOICES
 from reverie.models.protocol import Float32
 from reverie.models.thresholds import PairThresholds
 
 MAX_STATEMENT_TOKENS = 64  # longer statements are cut, in training too
 MAX_PAIR_TOKENS = 2 * MAX_STATEMENT_TOKENS + 4  # with what is around them
+log = structlog.get_logger(__name__)
 _EPSILON = 1e-5  # of the normalisation of the means
 _CARD = "cross.json"
-# What reading arrays from a file that is no archive of them raises.
-_UNREADABLE = (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, BadZipFile)
 
 
 class CrossAdapter(NamedTuple):
@@ -35,6 +36,7 @@ class CrossAdapter(NamedTuple):
     lora: Path
     head: Path
     share: float = 1.0  # of its word beside a language model's
+    scripts: tuple[str, ...] = ("LATIN", "CJK")  # that it has learned to read; see `reads`
 
 
 class PairTokens(NamedTuple):
@@ -67,6 +69,13 @@ def lay_out(
     )
 
 
+def reads(text: str, scripts: Sequence[str]) -> bool:
+    """Return whether all letters of `text` are of some scripts, by the first words of their names
+    in Unicode, such as "LATIN" or "CJK"."""
+    letters = {char for char in text if char.isalpha()}
+    return all(unicodedata.name(char, "").partition(" ")[0] in scripts for char in letters)
+
+
 class Head(msgspec.Struct, frozen=True):
     """Two linear layers with a GELU between them, float32."""
 
@@ -81,13 +90,22 @@ class Head(msgspec.Struct, frozen=True):
         Args:
             rows: the states of the tokens, float32 (tokens, dim).
             laid: which of them belong to either statement; one without tokens counts as zeros.
+
+        Raises:
+            ModelFailedError: the states do not fit the head, or are not finite.
         """
+        if 4 * rows.shape[1] != self.hidden.shape[1]:
+            msg = f"a head for {self.hidden.shape[1] // 4} dimensions got {rows.shape[1]}"
+            raise ModelFailedError(msg)
         u, v = (_normed(rows[places]) for places in (laid.first, laid.second))
         features = np.concatenate([u, v, np.abs(u - v), u * v])
         inner = self.hidden @ features + self.hidden_bias
         scores = (self.out @ _gelu(inner) + self.out_bias).astype(np.float64)
         powers = np.exp(scores - scores.max())
         shares: list[float] = (powers / powers.sum()).tolist()
+        if not np.isfinite(powers).all():
+            msg = "the cross-encoder returned a number that is not finite"
+            raise ModelFailedError(msg)
         return shares
 
 
@@ -121,13 +139,14 @@ def read_head(path: Path) -> Head:
         fits = (
             head.hidden.ndim == head.out.ndim == 2  # noqa: PLR2004 - matrices
             and head.hidden.shape[0] == head.hidden_bias.size == head.out.shape[1]
-            and head.out.shape[0] == head.out_bias.size
+            and head.out.shape[0] == head.out_bias.size == len(PAIR_CHOICES)
+            and all(np.isfinite(getattr(head, name)).all() for name in Head.__struct_fields__)
         )
-    except _UNREADABLE as exc:
+    except Exception as exc:  # a damaged archive raises whatever its bytes lead to
         msg = f"the head {path} cannot be read: {exc}"
         raise ModelDamagedError(msg, path=str(path)).because(exc) from exc
     if not fits:
-        msg = f"the arrays of the head {path} do not fit one another"
+        msg = f"the arrays of the head {path} do not fit one another, or are not finite"
         raise ModelDamagedError(msg, path=str(path))
     return head
 
@@ -139,11 +158,13 @@ class CrossCard(msgspec.Struct, frozen=True):
         bases: SHA-256 of the embedders' files, by their names in the catalogue.
         shares: of the cross-encoders in the mean of the log-probabilities, by the same names; the
             rest is the language model's.
+        scripts: that they have learned to read, likewise; see `reads`.
         thresholds: of both together.
     """
 
     bases: dict[str, str]
     shares: dict[str, float]
+    scripts: dict[str, tuple[str, ...]]
     thresholds: PairThresholds
 
 
@@ -168,14 +189,20 @@ def read_cross_card(folder: Path = CROSS_FOLDER) -> CrossCard:
 def cross_adapter(digest: str, folder: Path = CROSS_FOLDER) -> CrossAdapter | None:
     """Return the adapter for the embedder whose file has a SHA-256, or None.
 
-    Raises:
-        ConfigError: the card cannot be read.
+    An embedder works without it, too: where the card or a file of the adapter cannot be read, that
+    is logged and the answer is None.
     """
-    card = read_cross_card(folder)
+    try:
+        card = read_cross_card(folder)
+    except ConfigError as exc:
+        log.warning("cross-encoders are not used", error=str(exc))
+        return None
     for name, base in card.bases.items():
         if base == digest:
             files = (folder / f"{name}.gguf", folder / f"{name}.npz")
-            return CrossAdapter(*files, card.shares[name])
+            if all(file.is_file() for file in files):
+                return CrossAdapter(*files, card.shares[name], card.scripts.get(name, ()))
+            log.warning("a cross-encoder is not whole, and not used", name=name, at=str(folder))
     return None
 
 

@@ -91,11 +91,12 @@ class PairDecider:
 
     Args:
         model: opened with an adapter named "pair".
-        thresholds: of the adapter.
+        thresholds: of the adapter alone.
         floor: cosine below which a memory is not asked about; a property of the embedder
             (`FLOOR` for MiniLM, `MULTILINGUAL_FLOOR` for multilingual-e5-small).
-        cross: weighs the same pairs; None for the model alone. `thresholds` belong to both.
+        cross: weighs the same pairs, but those that it cannot read; None for the model alone.
         share: of `cross` in the mean of their log-probabilities, 0 to 1.
+        both: thresholds of what both say together; None for those of the adapter.
     """
 
     def __init__(
@@ -106,10 +107,12 @@ class PairDecider:
         floor: float = FLOOR,
         cross: CrossEncoder | None = None,
         share: float = 0.5,
+        both: PairThresholds | None = None,
     ) -> None:
         self._model = model
         self._cross = cross
         self._share = share
+        self._both = both or thresholds
         self._thresholds = thresholds
         self._floor = floor
 
@@ -128,14 +131,16 @@ class PairDecider:
         if len(rows) != len(near) or any(len(row) != len(PAIR_CHOICES) for row in rows):
             msg = "the pair classifier did not answer every question"
             raise ModelFailedError(msg)
+        others: list[list[float] | None] = [None] * len(near)
         if self._cross is not None:
             others = self._cross.weigh_pairs([(item.text, draft.text) for item in near])
-            rows = mixed(rows, others, self._share)
         new = read(draft.text, draft.slot, draft.polarity)
         fits = []
-        for item, row in zip(near, rows, strict=True):
-            share, choice = max(zip(row, PAIR_CHOICES, strict=True))
-            if choice != " unrelated" and share >= self._thresholds.of(choice):
+        for item, row, other in zip(near, rows, others, strict=True):
+            said = row if other is None else mixed([row], [other], self._share)[0]
+            thresholds = self._thresholds if other is None else self._both
+            share, choice = max(zip(said, PAIR_CHOICES, strict=True))
+            if choice != " unrelated" and share >= thresholds.of(choice):
                 fits.append(_Fit(item, choice, share))
         return self._chosen(new, fits)
 

@@ -35,10 +35,13 @@ from reverie.memory_graph.errors import (
 )
 from reverie.models.cross_encoder import (
     MAX_PAIR_TOKENS,
+    MAX_STATEMENT_TOKENS,
     CrossAdapter,
+    Head,
     PairTokens,
     lay_out,
     read_head,
+    reads,
 )
 from reverie.models.digest import file_digest
 from reverie.models.gguf_header import GgufHeader, read_header
@@ -213,13 +216,18 @@ class _Native:
         # Two statements and what is around them; less room costs less memory.
         params.n_ctx = params.n_batch = params.n_ubatch = MAX_PAIR_TOKENS
         if self._lora is None:
+            _require_lora(adapter)
             self._lora = llama_cpp.llama_adapter_lora_init(self._model, os.fsencode(adapter))
         context = llama_cpp.llama_init_from_model(self._model, params) if self._lora else None
         if not context:
             msg = f"llama.cpp cannot use {adapter} on {self._path}: {llama_errors()}"
             raise ModelFailedError(msg, path=str(adapter))
         pointers = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._lora)
-        llama_cpp.llama_set_adapters_lora(context, pointers, 1, (ctypes.c_float * 1)(1.0))
+        scales = (ctypes.c_float * 1)(1.0)
+        if llama_cpp.llama_set_adapters_lora(context, pointers, 1, scales) != 0:
+            llama_cpp.llama_free(context)
+            msg = f"llama.cpp does not take {adapter} on {self._path}: {llama_errors()}"
+            raise ModelFailedError(msg, path=str(adapter))
         self._cross_context = context
 
     def shrink(self) -> None:
@@ -301,7 +309,7 @@ class LlamaEmbedder:
         self._is_wordpiece = header.values.get("tokenizer.ggml.model") == "bert"
         self._batch_tokens = batch_tokens
         self._cross = cross
-        self._head = read_head(cross.head) if cross else None
+        self._head: Head | None = None  # read when it is first needed
         self._lock = threading.Lock()
         self._closed = False
         # Flash attention pays from about 100 tokens a batch, and costs a fifth below.
@@ -345,28 +353,42 @@ class LlamaEmbedder:
         """Return the share of its word beside a language model's; 0 without an adapter."""
         return self._cross.share if self._cross else 0.0
 
-    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
-        """Return the probabilities of `PAIR_CHOICES` for known and new statements.
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float] | None]:
+        """Return the probabilities of `PAIR_CHOICES` for known and new statements; None for a pair
+        in another script than the adapter has learned, or longer than it reads.
 
         Each pair runs alone, so that its answer depends on nothing else.
 
         Raises:
             ConfigError: it was opened without an adapter for that.
-            ModelFailedError: llama.cpp failed.
+            ModelFailedError: llama.cpp failed, or a file of the adapter is damaged.
             ClosedError: the embedder was closed.
         """
-        if self._cross is None or self._head is None:
+        cross = self._cross
+        if cross is None:
             msg = f"the embedder {self._info.id} has no adapter that weighs pairs"
             raise ConfigError(msg)
-        found = []
+        head = self._head or self._read_head(cross)
+        found: list[list[float] | None] = []
         for old, new in pairs:
             laid = self.pair_tokens(old, new)
+            cut = any(p.stop - p.start >= MAX_STATEMENT_TOKENS for p in (laid.first, laid.second))
+            if cut or not reads(old + new, cross.scripts):
+                found.append(None)
+                continue
             with self._lock:
-                rows = self._open().run_tokens(laid.ids, self._info.dim, self._cross.lora)
-            found.append(self._head.weigh(rows, laid))
+                rows = self._open().run_tokens(laid.ids, self._info.dim, cross.lora)
+            found.append(head.weigh(rows, laid))
         with self._lock:
             self._open().shrink()
         return found
+
+    def _read_head(self, cross: CrossAdapter) -> Head:
+        try:
+            self._head = read_head(cross.head)
+        except ModelDamagedError as exc:  # the embedder itself is whole
+            raise ModelFailedError(exc.message) from exc
+        return self._head
 
     def pair_tokens(self, old: str, new: str) -> PairTokens:
         """Return both statements as one sequence, as it is read by `weigh_pairs`."""
@@ -452,6 +474,22 @@ class LlamaEmbedder:
                 groups.append([index])
                 total = size
         return groups
+
+
+def _require_lora(path: Path) -> None:
+    """Look at an adapter before llama.cpp does, which may abort on a damaged one.
+
+    Raises:
+        ModelFailedError: it is damaged, or none for a BERT.
+    """
+    try:
+        header = read_header(path)
+    except (ModelDamagedError, OSError) as exc:
+        msg = f"the adapter {path} cannot be read: {exc}"
+        raise ModelFailedError(msg, path=str(path)) from exc
+    if header.values.get("adapter.type") != "lora" or header.architecture != "bert":
+        msg = f"{path} is no LoRA adapter for an embedder"
+        raise ModelFailedError(msg, path=str(path))
 
 
 def _embedding_dim(header: GgufHeader, path: Path) -> int:

@@ -86,9 +86,10 @@ class CrossEncoder(Protocol):
         adapter that weighs pairs."""
         ...
 
-    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float] | None]:
         """Return for each known statement and new one the probabilities of `PAIR_CHOICES`
-        (models/prompts.py): how the new one stands to the known.
+        (models/prompts.py): how the new one stands to the known. None for a pair that it has not
+        learned to read: in a script that its training lacked, or longer than it reads.
 
         Raises:
             ConfigError: it has no adapter for that.

@@ -149,7 +149,8 @@ class Language:
         Args:
             embedder: the name of its embedder.
             cross: the embedder itself, where it may weigh pairs; it was calibrated with the
-                adapter that ships, so with another one it is not asked.
+                adapter that ships, so with another one it is not asked. Nor is one that was
+                opened by a path.
         """
         if not isinstance(self._decider, str):
             decider: Decider = self._decider
@@ -163,12 +164,14 @@ class Language:
         if PAIR_ADAPTER not in self._adapters:
             return rules
         adapter = Path(self._adapters[PAIR_ADAPTER])
+        thresholds = read_thresholds(adapter)
         share = cross.pair_share() if cross and adapter == shipped().get(PAIR_ADAPTER) else 0.0
-        if not share:
-            alone = PairDecider(self.model, read_thresholds(adapter), floor=floor)
-            return LayeredDecider(rules, alone)
-        thresholds = read_cross_card().thresholds
-        both = PairDecider(self.model, thresholds, floor=floor, cross=cross, share=share)
+        # By its name: the floor of an embedder that is named by a path is not known.
+        if not share or embedder not in (card := read_cross_card()).bases:
+            return LayeredDecider(rules, PairDecider(self.model, thresholds, floor=floor))
+        both = PairDecider(
+            self.model, thresholds, floor=floor, cross=cross, share=share, both=card.thresholds
+        )
         return LayeredDecider(rules, both)
 
     def keep_usage(self, folder: Path) -> None:

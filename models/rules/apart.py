@@ -113,6 +113,28 @@ def _stands_in(name: str, text: str) -> bool:
     return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for word in name.split())
 
 
+_LIVES = re.compile(r"\b(?:lives|resides|is based) in\b|住在", re.IGNORECASE)
+_WORKS = re.compile(
+    r"\b(?:works|studies|teaches) (?:in|at|for)\b|在.{1,8}(?:工作|上班|上学|读书|教书)",
+    re.IGNORECASE,
+)
+_MOVES = re.compile(r"\b(?:mov|relocat|settl|left|leav|return)|[搬迁移离回]", re.IGNORECASE)
+
+
+def _home_and_work(new: str, old: str) -> bool:
+    """Whether one tells where somebody lives and the other where somebody works or studies, with no
+    word of a move."""
+    if _MOVES.search(new):
+        return False
+    return any(
+        _LIVES.search(one)
+        and not _WORKS.search(one)
+        and _WORKS.search(two)
+        and not _LIVES.search(two)
+        for one, two in ((new, old), (old, new))
+    )
+
+
 def apart(new: Said, old: Said) -> bool:
     """Return whether `new` certainly changes nothing about `old`.
 
@@ -128,6 +150,8 @@ def apart(new: Said, old: Said) -> bool:
         if is_unreal(old.text) or _WISHED.search(old.text):
             return a is not None and b is not None and other_person(a, b)
         return not (b is not None and b.predicate in _WISHES)
+    if _home_and_work(new.text, old.text):
+        return True
     if a is None or b is None:
         return False
     if other_person(a, b):

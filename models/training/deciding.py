@@ -71,13 +71,13 @@ class CrossMemo:
 
     def __init__(self, cross: CrossEncoder) -> None:
         self._cross = cross
-        self._rows: dict[tuple[str, str], list[float]] = {}
+        self._rows: dict[tuple[str, str], list[float] | None] = {}
 
     def pair_share(self) -> float:
         """Return that of the cross-encoder."""
         return self._cross.pair_share()
 
-    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float] | None]:
         """Return what the cross-encoder said of each pair."""
         new = [pair for pair in pairs if pair not in self._rows]
         self._rows.update(zip(new, self._cross.weigh_pairs(new), strict=True))

@@ -26,7 +26,15 @@ _SHARES: dict[Label, float] = {"same": 0.24, "replaced": 0.3, "ended": 0.16, "un
 _CHINESE = 0.35
 _MOST_OTHERS = 5  # memories beside the one that the case is about
 _TRIES = 200
-CASES = {"train": 400, "validation": 400, "test": 400, "heldout": 240, "unseen": 240, "late": 240}
+CASES = {
+    "train": 400,
+    "wide": 400,
+    "validation": 400,
+    "test": 400,
+    "heldout": 240,
+    "unseen": 240,
+    "late": 240,
+}
 USUAL_SEED = 11
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,11 +15,18 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from reverie.config import Config
+from reverie.language import Language
 from reverie.memory_graph.drafts import Known, MemoryDraft
-from reverie.memory_graph.errors import ClosedError, ConfigError, ModelDamagedError
+from reverie.memory_graph.errors import (
+    ClosedError,
+    ConfigError,
+    ModelDamagedError,
+    ModelFailedError,
+)
 from reverie.models.adapters import CROSS_FOLDER, FOLDER, shipped
 from reverie.models.cached import CachedEmbedder
-from reverie.models.catalog import find_entry
+from reverie.models.catalog import find_entry, model_path
 from reverie.models.cross_encoder import (
     MAX_PAIR_TOKENS,
     MAX_STATEMENT_TOKENS,
@@ -28,11 +37,12 @@ from reverie.models.cross_encoder import (
     mixed,
     read_cross_card,
     read_head,
+    reads,
 )
 from reverie.models.decide_model import PairDecider
 from reverie.models.embedders import open_embedder
 from reverie.models.prompts import PAIR_CHOICES
-from reverie.models.protocol import CrossEncoder
+from reverie.models.protocol import CrossEncoder, LanguageModelInfo
 from reverie.models.standin import HashEmbedder
 from reverie.models.thresholds import PairThresholds
 
@@ -116,6 +126,8 @@ def test_a_head_is_read_as_it_was_written(tmp_path: Path) -> None:
         {"hidden_bias": np.zeros(WIDTH - 1, np.float32)},
         {"hidden": np.zeros(3, np.float32)},
         {"out_bias": np.array([{}, 1, 2, 3], object)},
+        {"out_bias": np.array([0, 1, 2, np.nan], np.float32)},
+        {"out": np.zeros((3, WIDTH), np.float32), "out_bias": np.zeros(3, np.float32)},
     ],
 )
 def test_a_head_that_cannot_be_used_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
@@ -142,14 +154,18 @@ def test_an_embedder_is_known_by_its_digest(tmp_path: Path) -> None:
     card = {
         "bases": {"tiny": "abc"},
         "shares": {"tiny": 0.4},
+        "scripts": {"tiny": ["LATIN"]},
         "thresholds": {"same": 0.7},
         "title": "x",
     }
     (tmp_path / "cross.json").write_bytes(msgspec.json.encode(card))
+    for name in ("tiny.gguf", "tiny.npz"):
+        assert cross_adapter("abc", tmp_path) is None  # not whole
+        (tmp_path / name).touch()
     found = read_cross_card(tmp_path)
     assert found.thresholds.same == 0.7
     assert cross_adapter("abc", tmp_path) == CrossAdapter(
-        tmp_path / "tiny.gguf", tmp_path / "tiny.npz", 0.4
+        tmp_path / "tiny.gguf", tmp_path / "tiny.npz", 0.4, ("LATIN",)
     )
     assert cross_adapter("abd", tmp_path) is None
 
@@ -159,10 +175,10 @@ def test_an_embedder_is_known_by_its_digest(tmp_path: Path) -> None:
     [
         b"{",
         b"{}",
-        b'{"bases": {"a": "b"}, "shares": {"a": 1.5}, "thresholds": {}}',
-        b'{"bases": {"a": "b"}, "shares": {}, "thresholds": {}}',
-        b'{"bases": {}, "shares": {}, "thresholds": {"same": -1}}',
-        b'{"bases": {}, "shares": {}, "thresholds": {"lead": -1}}',
+        b'{"bases": {"a": "b"}, "shares": {"a": 1.5}, "scripts": {}, "thresholds": {}}',
+        b'{"bases": {"a": "b"}, "shares": {}, "scripts": {}, "thresholds": {}}',
+        b'{"bases": {}, "shares": {}, "scripts": {}, "thresholds": {"same": -1}}',
+        b'{"bases": {}, "shares": {}, "scripts": {}, "thresholds": {"lead": -1}}',
     ],
 )
 def test_a_card_that_makes_no_sense_is_refused(tmp_path: Path, card: bytes) -> None:
@@ -171,6 +187,7 @@ def test_a_card_that_makes_no_sense_is_refused(tmp_path: Path, card: bytes) -> N
     (tmp_path / "cross.json").write_bytes(card)
     with pytest.raises(ConfigError, match=r"cross\.json"):
         read_cross_card(tmp_path)
+    assert cross_adapter("b", tmp_path) is None  # an embedder works without it
 
 
 # -- two voices -------------------------------------------------------------------------
@@ -205,9 +222,9 @@ class Voice:
     def pair_share(self) -> float:
         return 0.5
 
-    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float]]:
+    def weigh_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[list[float] | None]:
         self.pairs += pairs
-        return [self.shares for _ in pairs]
+        return [self.shares or None for _ in pairs]
 
 
 @pytest.mark.parametrize(
@@ -239,6 +256,83 @@ def test_the_decision_follows_both(
     said = decider.decide(MemoryDraft(new), [Known("m1", old, similarity=0.8)])
     assert said.op == op
     assert other.pairs == [(old, new)]
+
+
+@pytest.mark.parametrize(
+    ("text", "scripts", "can"),
+    [
+        ("User lives in Málaga, no 5", ("LATIN",), True),
+        ("", ("LATIN",), True),
+        ("用户住在杭州", ("LATIN",), False),
+        ("用户 uses Python，每天。", ("LATIN", "CJK"), True),
+        ("ユーザーは東京に住んでいる", ("LATIN", "CJK"), False),
+        ("사용자는 서울에 산다", ("LATIN", "CJK"), False),
+        ("Пользователь живёт в Москве", ("LATIN", "CJK"), False),
+    ],
+)
+def test_a_script_that_training_lacked_is_not_read(
+    text: str,
+    scripts: tuple[str, ...],
+    can: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    assert reads(text, scripts) is can
+
+
+def test_what_it_cannot_read_is_left_to_the_model_and_its_thresholds() -> None:
+    decider = PairDecider(
+        Voice(0.1, 0.6, 0.1, 0.2),  # type: ignore[arg-type]
+        PairThresholds(same=0.9, replaced=0.7, ended=0.9),
+        floor=0.1,
+        cross=Voice(),
+        both=PairThresholds(same=0.5, replaced=0.5, ended=0.5),
+    )
+    known = [Known("m1", "User juggles orbs by the lake", similarity=0.8)]
+    assert decider.decide(MemoryDraft("User juggles lamps by the lake"), known).op == "ADD"
+
+
+class Small(Voice):
+    """A voice that passes for the default model."""
+
+    info = LanguageModelInfo("small", 512, 135_000_000, False)  # noqa: FBT003
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+
+@pytest.mark.parametrize(
+    ("embedder", "share", "own", "asked"),
+    [
+        ("minilm", 0.7, False, True),
+        ("multilingual", 0.7, False, True),
+        ("minilm", 0.0, False, False),  # without an adapter
+        ("minilm", 0.7, True, False),  # another pair adapter
+        ("/models/all-MiniLM-L6-v2.f16.gguf", 0.7, False, False),
+    ],
+)
+def test_a_world_asks_the_cross_encoder_of_its_embedder(
+    tmp_path: Path,
+    embedder: str,
+    share: float,
+    own: bool,  # noqa: FBT001 - a row of the table
+    asked: bool,  # noqa: FBT001
+) -> None:
+    adapter = shipped()["pair"]
+    if own:
+        adapter = Path(shutil.copy(adapter, tmp_path))
+        shutil.copy(shipped()["pair"].with_suffix(".json"), tmp_path)
+    cross = Voice(0.0, 1.0, 0.0, 0.0)
+    cross.pair_share = lambda: share  # type: ignore[method-assign]
+    config = Config(
+        language_model=Small(0.0, 0.3, 0.0, 0.7),
+        language_adapters={"pair": str(adapter)},
+    )
+    language = Language(config, tmp_path, on_ray=False)
+    known = [Known("m1", "User juggles orbs by the lake", similarity=0.93)]
+    new = MemoryDraft("User juggles lamps by the lake")
+    assert language.decider(embedder, cross).decide(new, known).op == ("UPDATE" if asked else "ADD")
+    assert bool(cross.pairs) is asked
+    assert language.decider(embedder).decide(new, known).op == "ADD"
+    language.close()
 
 
 def test_an_embedder_without_an_adapter_is_not_asked() -> None:
@@ -274,6 +368,7 @@ def test_they_ship_whole_small_and_told_of() -> None:
     assert "pair" in shipped()
     assert not set(card.bases) & set(shipped())  # none for the language model
     told = (FOLDER / "MODEL_CARD.md").read_text("utf-8")
+    assert not re.search(r"(CASES|HAND|PAIR|TODO)\b", told)
     for name, digest in card.bases.items():
         assert find_entry(name).sha256 == digest
         files = cross_adapter(digest)
@@ -285,12 +380,13 @@ def test_they_ship_whole_small_and_told_of() -> None:
 
 def test_the_figures_beside_them_say_that_they_do_little_harm() -> None:
     card = msgspec.json.decode((CROSS_FOLDER / "cross.json").read_bytes())
-    for split in ("validation", "test", "heldout", "unseen"):
+    for split in ("validation", "test", "heldout", "unseen", "late"):
         assert card["figures"][split]["right"] > 0.8
         assert card["figures"][split]["harmful"] < 0.05
         cases = card["cases"][split]
         assert cases["right"] > 0.8 * cases["cases"]
-        assert cases["harmful"] <= cases["cases"] / 30
+        assert cases["harmful"] <= cases["cases"] / 40
+    assert card["cases"]["validation"]["harmful"] <= card["cases"]["validation"]["cases"] / 80
 
 
 @pytest.mark.model
@@ -301,7 +397,7 @@ def test_they_answer_plain_questions_each_alone(name: str, models_folder: Path) 
     asked = [(old, new) for old, new, _ in SURE[name]]
     assert 0 < embedder.pair_share() < 1
     before = embedder.embed(["the old mill 老磨坊"], "query")
-    rows = embedder.weigh_pairs(asked)
+    rows = [row for row in embedder.weigh_pairs(asked) if row]
     assert [PAIR_CHOICES[row.index(max(row))] for row in rows] == [c for *_, c in SURE[name]]
     assert embedder.weigh_pairs(asked[::-1]) == rows[::-1]
     with ThreadPoolExecutor(4) as pool:
@@ -318,10 +414,44 @@ def test_they_answer_plain_questions_each_alone(name: str, models_folder: Path) 
 @pytest.mark.parametrize("name", SURE)
 def test_any_text_gets_an_answer(name: str, models_folder: Path) -> None:
     embedder: Any = open_embedder(name, models_folder)
-    hostile = ("", " \n", "x" * 5000, "字" * 3000, "</s><s>[SEP][CLS]", "\ud800", "a\0b", "😀🏳️‍🌈")
+    hostile = (
+        "",
+        " \n",
+        "x " * 2000,
+        "字很大" * 1000,
+        "</s><s>[SEP][CLS]",
+        "\ud800",
+        "a\0b",
+        "😀🏳️‍🌈",
+    )
     rows = embedder.weigh_pairs([(one, two) for one in hostile for two in hostile])
     assert len(rows) == len(hostile) ** 2
-    for row in rows:
+    assert rows[0] is not None
+    assert rows[2] is rows[3] is None  # too long
+    for row in filter(None, rows):
         assert sum(row) == pytest.approx(1.0)
         assert all(map(math.isfinite, row))
+    (other,) = embedder.weigh_pairs([("用户姓赵", "用户姓钱")])
+    assert (other is None) == (name == "minilm")
     embedder.close()
+
+
+@pytest.mark.model
+def test_a_damaged_adapter_is_a_failure_and_leaves_embedding_alone(
+    models_folder: Path, tmp_path: Path
+) -> None:
+    from reverie.models.llama import LlamaEmbedder
+
+    whole = CrossAdapter(CROSS_FOLDER / "minilm.gguf", CROSS_FOLDER / "minilm.npz")
+    (tmp_path / "bad").write_bytes(b"GGUF" + b"\xff" * 100)
+    for broken in (
+        whole._replace(lora=tmp_path / "bad"),
+        whole._replace(lora=tmp_path / "none"),
+        whole._replace(lora=shipped()["pair"]),
+        whole._replace(head=tmp_path / "bad"),
+        whole._replace(lora=CROSS_FOLDER / "multilingual.gguf"),
+    ):
+        with LlamaEmbedder(model_path("minilm", models_folder), cross=broken) as embedder:
+            with pytest.raises(ModelFailedError):
+                embedder.weigh_pairs([("User lives in Oslo", "User moved to Rome")])
+            assert embedder.embed(["User lives in Oslo"], "passage").shape == (1, 384)

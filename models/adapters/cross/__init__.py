@@ -1,0 +1,1 @@
+"""LoRA adapters and heads for the usual embedders; `../MODEL_CARD.md` tells of them."""
