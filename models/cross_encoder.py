@@ -46,6 +46,11 @@ class PairTokens(NamedTuple):
     first: slice
     second: slice
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether a statement fills its room, so that more of it may have been cut."""
+        return any(p.stop - p.start >= MAX_STATEMENT_TOKENS for p in (self.first, self.second))
+
 
 def lay_out(
     old: Sequence[int], new: Sequence[int], around: Sequence[int], *, twice: bool

@@ -16,7 +16,7 @@ import threading
 import unicodedata
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -35,7 +35,6 @@ from reverie.memory_graph.errors import (
 )
 from reverie.models.cross_encoder import (
     MAX_PAIR_TOKENS,
-    MAX_STATEMENT_TOKENS,
     CrossAdapter,
     Head,
     PairTokens,
@@ -152,6 +151,31 @@ class _Native:
 
     def run(self, group: Sequence[Tokens], dim: int) -> Float32:
         """Return the pooled rows of the sequences, (len(group), dim), not normalised."""
+        size = self._fill(group)
+        self._widest_run = max(self._widest_run, size)
+        memory = llama_cpp.llama_get_memory(self._context)
+        if memory:  # a causal model
+            llama_cpp.llama_memory_clear(memory, True)  # noqa: FBT003 - a C function
+            status = llama_cpp.llama_decode(self._context, self._batch)
+        else:
+            status = llama_cpp.llama_encode(self._context, self._batch)
+        self._require_done(status)
+        get = llama_cpp.llama_get_embeddings_seq
+        return self._rows((get(self._context, i) for i in range(len(group))), len(group), dim)
+
+    def run_tokens(self, tokens: Tokens, dim: int, adapter: Path) -> Float32:
+        """Return the row of each token, (len(tokens), dim), computed with a LoRA adapter; the
+        adapter of the first call is that of all."""
+        if self._cross_context is None:
+            self._open_cross_context(adapter)
+        size = self._fill([tokens])
+        self._widest_cross_run = max(self._widest_cross_run, size)
+        self._require_done(llama_cpp.llama_encode(self._cross_context, self._batch))
+        get = llama_cpp.llama_get_embeddings_ith
+        return self._rows((get(self._cross_context, i) for i in range(size)), size, dim)
+
+    def _fill(self, group: Sequence[Tokens]) -> int:
+        """Put sequences into the batch, and ask for a row of each token; return their number."""
         batch, at = self._batch, 0
         for sequence, tokens in enumerate(group):
             for position, token in enumerate(tokens):
@@ -162,49 +186,21 @@ class _Native:
                 batch.logits[at] = 1
                 at += 1
         batch.n_tokens = at
-        self._widest_run = max(self._widest_run, at)
-        memory = llama_cpp.llama_get_memory(self._context)
-        if memory:  # a causal model
-            llama_cpp.llama_memory_clear(memory, True)  # noqa: FBT003 - a C function
-            status = llama_cpp.llama_decode(self._context, batch)
-        else:
-            status = llama_cpp.llama_encode(self._context, batch)
+        return at
+
+    def _require_done(self, status: int) -> None:
         if status != 0:
             msg = f"llama.cpp failed with status {status} on {self._path}: {llama_errors()}"
             raise ModelFailedError(msg, path=str(self._path))
-        rows = np.empty((len(group), dim), np.float32)
-        for sequence in range(len(group)):
-            pointer = llama_cpp.llama_get_embeddings_seq(self._context, sequence)
+
+    def _rows(self, pointers: Iterable[Any], count: int, dim: int) -> Float32:
+        """Copy `count` vectors out of llama.cpp, float32 (count, dim)."""
+        rows = np.empty((count, dim), np.float32)
+        for row, pointer in zip(rows, pointers, strict=True):
             if not pointer:
                 msg = f"llama.cpp returned no vector for {self._path}: {llama_errors()}"
                 raise ModelFailedError(msg, path=str(self._path))
-            rows[sequence] = np.ctypeslib.as_array(pointer, (dim,))
-        return rows
-
-    def run_tokens(self, tokens: Tokens, dim: int, adapter: Path) -> Float32:
-        """Return the row of each token, (len(tokens), dim), computed with a LoRA adapter; the
-        adapter of the first call is that of all."""
-        if self._cross_context is None:
-            self._open_cross_context(adapter)
-        batch = self._batch
-        for at, token in enumerate(tokens):
-            batch.token[at] = token
-            batch.pos[at] = at
-            batch.n_seq_id[at] = 1
-            batch.seq_id[at][0] = 0
-            batch.logits[at] = 1
-        batch.n_tokens = len(tokens)
-        self._widest_cross_run = max(self._widest_cross_run, len(tokens))
-        if llama_cpp.llama_encode(self._cross_context, batch) != 0:
-            msg = f"llama.cpp failed on {self._path} with {adapter.name}: {llama_errors()}"
-            raise ModelFailedError(msg, path=str(self._path))
-        rows = np.empty((len(tokens), dim), np.float32)
-        for at in range(len(tokens)):
-            pointer = llama_cpp.llama_get_embeddings_ith(self._cross_context, at)
-            if not pointer:
-                msg = f"llama.cpp returned no row for {self._path}: {llama_errors()}"
-                raise ModelFailedError(msg, path=str(self._path))
-            rows[at] = np.ctypeslib.as_array(pointer, (dim,))
+            row[:] = np.ctypeslib.as_array(pointer, (dim,))
         return rows
 
     def _open_cross_context(self, adapter: Path) -> None:
@@ -371,9 +367,8 @@ class LlamaEmbedder:
         head = self._head or self._read_head(cross)
         found: list[list[float] | None] = []
         for old, new in pairs:
-            laid = self.pair_tokens(old, new)
-            cut = any(p.stop - p.start >= MAX_STATEMENT_TOKENS for p in (laid.first, laid.second))
-            if cut or not reads(old + new, cross.scripts):
+            laid = self.pair_tokens(old, new) if reads(old + new, cross.scripts) else None
+            if laid is None or laid.is_cut:
                 found.append(None)
                 continue
             with self._lock:

@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from reverie.memory_graph.errors import ConfigError
 from reverie.models.cross_encoder import PairTokens
 from reverie.models.training.encoder import PairEncoder
 from reverie.models.training.export import write_adapter
 from reverie.models.training.lexicon import Language
-from reverie.models.training.loop import Report, batches, digest_of, save, schedule
+from reverie.models.training.loop import Report, batches, digest_of, load_state, save, schedule
 from reverie.models.training.pairs import LABELS, pairs
 
 DATA_SEED = 1
@@ -116,12 +115,9 @@ def train_cross(settings: CrossSettings, path: Path, folder: Path, report: Repor
 
 
 def _resume(path: Path, mark: str, encoder: PairEncoder, optimiser: torch.optim.Optimizer) -> int:
-    if not path.exists():
+    saved = load_state(path, mark)
+    if saved is None:
         return 0
-    saved = torch.load(path, weights_only=True)
-    if saved["mark"] != mark:
-        msg = f"{path} belongs to a run with other settings; choose another folder"
-        raise ConfigError(msg, path=str(path))
     encoder.restore(saved["encoder"])
     optimiser.load_state_dict(saved["optimiser"])
     step: int = saved["step"]

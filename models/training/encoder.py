@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 from gguf import GGUFReader
-from gguf.quants import dequantize
 from numpy.typing import NDArray
 from torch.nn import functional
 
 from reverie.models.cross_encoder import PairTokens
+from reverie.models.training.network import weights_of
 
 TARGETS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down")
 HIDDEN = 256  # of the head
@@ -78,12 +78,9 @@ class PairEncoder:
         self.rank, self.alpha = rank, alpha
         self.dtype = torch.bfloat16 if fast else torch.float32
         self.weights: dict[str, torch.Tensor] = {}
-        for tensor in reader.tensors:
-            values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
-            values = values.reshape([int(size) for size in reversed(tensor.shape)])
-            weight = torch.from_numpy(np.ascontiguousarray(values))
-            is_matrix = tensor.name.startswith("blk.") and weight.dim() > 1
-            self.weights[tensor.name] = weight.to(self.dtype) if is_matrix else weight
+        for name, weight in weights_of(reader):
+            is_matrix = name.startswith("blk.") and weight.dim() > 1
+            self.weights[name] = weight.to(self.dtype) if is_matrix else weight
         torch.manual_seed(seed)
         self.lora: dict[str, torch.Tensor] = {}
         for layer in range(self.layers):

@@ -62,7 +62,7 @@ def kinds_of(language: Language, split: Split) -> tuple[Kind, ...]:
     them. "test" has the kinds of "train" with other words; "validation" has kinds of its own, so
     that thresholds are chosen as for what is new; "heldout", "unseen" and "late" have kinds that
     none of them has seen: the first was measured for each adapter, the second was written after
-    that by somebody else, the third likewise after the cross-encoders were made.
+    that by somebody else, the third by a third hand while the cross-encoders were trained.
     """
     allowed = {
         "train": {"train"},

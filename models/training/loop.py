@@ -150,11 +150,7 @@ def padded(rows: Sequence[torch.Tensor]) -> torch.Tensor:
 def _lower_states(
     network: Network, examples: Sequence[Example], path: Path, mark: str, report: Report
 ) -> list[torch.Tensor]:
-    if path.exists():
-        saved = torch.load(path, weights_only=True)
-        if saved["mark"] != mark:
-            msg = f"{path} belongs to a run with other settings; choose another folder"
-            raise ConfigError(msg, path=str(path))
+    if (saved := load_state(path, mark)) is not None:
         states: list[torch.Tensor] = saved["states"]
         return states
     order = sorted(range(len(examples)), key=lambda i: len(examples[i].ids))
@@ -204,13 +200,25 @@ def scores(network: Network, examples: Sequence[Example], tokens: Sequence[int])
     return result
 
 
-def _resume(path: Path, mark: str, network: Network, optimiser: Any) -> int:
+def load_state(path: Path, mark: str) -> dict[str, Any] | None:
+    """Return what `save` wrote, None where there is nothing.
+
+    Raises:
+        ConfigError: it belongs to another run than `mark`, the digest of settings and examples.
+    """
     if not path.exists():
-        return 0
-    saved = torch.load(path, weights_only=True)
+        return None
+    saved: dict[str, Any] = torch.load(path, weights_only=True)
     if saved["mark"] != mark:
         msg = f"{path} belongs to a run with other settings; choose another folder"
         raise ConfigError(msg, path=str(path))
+    return saved
+
+
+def _resume(path: Path, mark: str, network: Network, optimiser: Any) -> int:
+    saved = load_state(path, mark)
+    if saved is None:
+        return 0
     with torch.no_grad():
         for name, values in saved["lora"].items():
             network.lora[name].copy_(values)

@@ -7,7 +7,7 @@ right padding is used: with causal attention no position sees what comes after i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,14 @@ class Shape(NamedTuple):
     width: int
     rope_base: float
     epsilon: float
+
+
+def weights_of(reader: GGUFReader) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield each tensor of a file with its name, float32, rows first."""
+    for tensor in reader.tensors:
+        values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        values = values.reshape([int(size) for size in reversed(tensor.shape)])
+        yield tensor.name, torch.from_numpy(np.ascontiguousarray(values))
 
 
 class Network:
@@ -64,12 +72,9 @@ class Network:
         self.first = first if first >= 0 else self.shape.layers + first
         self.dtype = torch.bfloat16 if fast else torch.float32
         self.weights: dict[str, torch.Tensor] = {}
-        for tensor in reader.tensors:
-            values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
-            values = values.reshape([int(size) for size in reversed(tensor.shape)])
-            weight = torch.from_numpy(np.ascontiguousarray(values))
-            is_matrix = weight.dim() > 1 and tensor.name != "token_embd.weight"
-            self.weights[tensor.name] = weight.to(self.dtype) if is_matrix else weight
+        for name, weight in weights_of(reader):
+            is_matrix = weight.dim() > 1 and name != "token_embd.weight"
+            self.weights[name] = weight.to(self.dtype) if is_matrix else weight
         self.lora = self._fresh(seed)
 
     def _fresh(self, seed: int) -> dict[str, torch.Tensor]:
